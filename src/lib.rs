@@ -1,0 +1,14 @@
+//! Turns each conversation of Google's Antigravity CLI into one OpenTelemetry trace.
+//!
+//! One way through the code: stdin → `hosts` (wire) → `event` → `redact` → `spool` in the hook process; `spool` →
+//! `conversation` → `store` → `export` in the detached sender. Who may use whom is a table in `tests/architecture.rs`.
+
+pub mod config;
+pub mod conversation;
+pub mod event;
+pub mod export;
+pub mod ids;
+pub mod redact;
+pub mod semconv;
+pub mod span;
+pub mod tree;
