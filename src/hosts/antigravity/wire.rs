@@ -1,0 +1,412 @@
+//! Reads a hook payload byte by byte: keeps the allow-listed fields, skips everything else without storing it.
+//! Memory is bounded whatever comes: a skipped value costs a depth counter, a kept one at most [`KEPT_BYTES`].
+//! It is lenient where it does not look and never recurses. No I/O; decided in `docs/adr/0004-own-payload-scanner.md`.
+
+use memchr::memchr2;
+
+use crate::hosts::Progress;
+
+/// Most bytes kept of one string, before escapes are decoded; the rest of it is skipped.
+pub const KEPT_BYTES: usize = 4096;
+/// Most entries kept of a list of strings.
+pub const KEPT_ENTRIES: usize = 64;
+/// Longer keys cannot be on the list.
+const KEY_BYTES: usize = 40;
+
+/// The fields that are looked at. Whatever is not here stays out, so a field of a future version does, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    /// `conversationId`.
+    Conversation,
+    /// `modelName`.
+    Model,
+    /// `stepIdx`.
+    Step,
+    /// `toolCall.name`.
+    ToolName,
+    /// `error`: only whether it is empty.
+    Error,
+    /// `invocationNum`.
+    InvocationNum,
+    /// `initialNumSteps`.
+    InitialSteps,
+    /// `terminationReason`.
+    Reason,
+    /// `executionNum`.
+    ExecutionNum,
+    /// `fullyIdle`.
+    FullyIdle,
+    /// `transcriptPath`: tells the surface, goes no further.
+    TranscriptPath,
+    /// `artifactDirectoryPath`: tells the surface, goes no further.
+    ArtifactPath,
+    /// `workspacePaths`: for FI_HOOK_EXCLUDE_PATHS, goes no further.
+    Workspace,
+}
+
+/// A value of a kept field.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Kept<'a> {
+    /// A string, its escapes decoded, cut at [`KEPT_BYTES`].
+    Text(String),
+    /// A number, `true`, `false` or `null`, as written.
+    Bare(&'a str),
+    /// An object or list where a plain value was expected.
+    Nested,
+}
+
+/// Where kept values go.
+pub trait Fields {
+    /// Takes one value; a field that comes twice is set twice.
+    fn set(&mut self, field: Field, value: Kept<'_>);
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Before the opening brace.
+    Start,
+    /// Between members of an object.
+    Member,
+    /// In a key.
+    Key { escaped: bool },
+    /// Between key and value.
+    Colon,
+    /// Before a value.
+    Value,
+    /// Between the entries of a kept list.
+    Entry,
+    /// In a string value.
+    Text { escaped: bool },
+    /// In a number or a word.
+    Bare,
+    /// In a skipped object or list.
+    Nested { depth: u64 },
+    /// In a string of a skipped object or list.
+    NestedText { depth: u64, escaped: bool },
+    /// After the closing brace.
+    Done,
+    /// Broken.
+    Bad,
+}
+
+/// The scanner. Feed it until it says [`Progress::Complete`].
+#[derive(Debug)]
+pub struct Scanner<F> {
+    fields: F,
+    place: Place,
+    in_tool_call: bool,
+    in_list: bool,
+    entries: usize,
+    field: Option<Target>,
+    key: Vec<u8>,
+    kept: Vec<u8>,
+}
+
+/// What the value after a key is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Plain(Field),
+    List(Field),
+    ToolCall,
+}
+
+impl<F: Fields> Scanner<F> {
+    /// Starts before the first byte.
+    pub const fn new(fields: F) -> Self {
+        Self {
+            fields,
+            place: Place::Start,
+            in_tool_call: false,
+            in_list: false,
+            entries: 0,
+            field: None,
+            key: Vec::new(),
+            kept: Vec::new(),
+        }
+    }
+
+    /// What was kept, and whether the payload was complete.
+    pub fn finish(self) -> (F, Progress) {
+        let progress = self.progress();
+        (self.fields, progress)
+    }
+
+    /// Takes the next bytes.
+    pub fn feed(&mut self, bytes: &[u8]) -> Progress {
+        let mut rest = bytes;
+        while let Some((&byte, after)) = rest.split_first() {
+            let (place, left) = match self.place {
+                Place::Start => (self.start(byte), after),
+                Place::Member => (self.member(byte), after),
+                Place::Key { escaped } => (self.key_byte(byte, escaped), after),
+                Place::Colon => (if byte == b':' { Place::Value } else { blank_or_bad(byte, Place::Colon) }, after),
+                Place::Value => (self.value(byte), after),
+                Place::Entry => (self.entry(byte), after),
+                Place::Text { escaped } => self.text(rest, escaped),
+                Place::Bare => self.bare(byte, rest, after),
+                Place::Nested { depth } => self.nested(byte, after, depth),
+                Place::NestedText { depth, escaped } => nested_text(rest, depth, escaped),
+                Place::Done | Place::Bad => return self.progress(),
+            };
+            self.place = place;
+            rest = left;
+        }
+        self.progress()
+    }
+
+    const fn progress(&self) -> Progress {
+        match self.place {
+            Place::Done => Progress::Complete,
+            Place::Bad => Progress::Invalid,
+            _ => Progress::More,
+        }
+    }
+
+    /// Whether not even the opening brace has been seen.
+    pub fn is_blank(&self) -> bool {
+        self.place == Place::Start
+    }
+
+    fn start(&self, byte: u8) -> Place {
+        match byte {
+            b'{' => Place::Member,
+            // A byte order mark; agy sends none, a wrapper on Windows might.
+            0xef | 0xbb | 0xbf => Place::Start,
+            _ => blank_or_bad(byte, self.place),
+        }
+    }
+
+    fn member(&mut self, byte: u8) -> Place {
+        match byte {
+            b'"' => {
+                self.key.clear();
+                Place::Key { escaped: false }
+            }
+            b',' => Place::Member,
+            b'}' if self.in_tool_call => {
+                self.in_tool_call = false;
+                Place::Member
+            }
+            b'}' => Place::Done,
+            _ => blank_or_bad(byte, Place::Member),
+        }
+    }
+
+    fn key_byte(&mut self, byte: u8, escaped: bool) -> Place {
+        if !escaped && byte == b'"' {
+            self.field = target(self.in_tool_call, &self.key);
+            return Place::Colon;
+        }
+        if self.key.len() <= KEY_BYTES {
+            self.key.push(byte);
+        }
+        Place::Key { escaped: !escaped && byte == b'\\' }
+    }
+
+    fn value(&mut self, byte: u8) -> Place {
+        match (byte, self.field) {
+            (b'{', Some(Target::ToolCall)) => {
+                self.in_tool_call = true;
+                Place::Member
+            }
+            (b'[', Some(Target::List(field))) => {
+                self.in_list = true;
+                self.entries = 0;
+                self.field = Some(Target::Plain(field));
+                Place::Entry
+            }
+            (b'{' | b'[', _) => {
+                self.keep(Kept::Nested);
+                Place::Nested { depth: 1 }
+            }
+            (b'"', _) => {
+                self.kept.clear();
+                Place::Text { escaped: false }
+            }
+            (b',' | b'}' | b']' | b':', _) => Place::Bad,
+            _ if byte.is_ascii_whitespace() => Place::Value,
+            _ => {
+                self.kept.clear();
+                self.kept.push(byte);
+                Place::Bare
+            }
+        }
+    }
+
+    fn entry(&mut self, byte: u8) -> Place {
+        match byte {
+            b',' => Place::Entry,
+            b']' => {
+                self.in_list = false;
+                Place::Member
+            }
+            _ if byte.is_ascii_whitespace() => Place::Entry,
+            _ => {
+                self.entries += 1;
+                if self.entries > KEPT_ENTRIES {
+                    self.field = None;
+                }
+                self.value(byte)
+            }
+        }
+    }
+
+    /// In a string: jumps to the next quote or backslash, so that a large skipped value costs a memory scan.
+    fn text<'b>(&mut self, rest: &'b [u8], escaped: bool) -> (Place, &'b [u8]) {
+        if escaped {
+            let (escape, after) = rest.split_at(1);
+            self.keep_bytes(escape);
+            return (Place::Text { escaped: false }, after);
+        }
+        let Some(end) = memchr2(b'"', b'\\', rest) else {
+            self.keep_bytes(rest);
+            return (Place::Text { escaped: false }, &[]);
+        };
+        let (plain, found) = rest.split_at(end);
+        self.keep_bytes(plain);
+        let (mark, after) = found.split_at(1);
+        if mark == b"\\" {
+            self.keep_bytes(mark);
+            return (Place::Text { escaped: true }, after);
+        }
+        if self.field.is_some() {
+            let text = unescape(&self.kept);
+            self.keep(Kept::Text(text));
+        }
+        (self.after_value(), after)
+    }
+
+    fn bare<'b>(&mut self, byte: u8, rest: &'b [u8], after: &'b [u8]) -> (Place, &'b [u8]) {
+        if !matches!(byte, b',' | b'}' | b']') && !byte.is_ascii_whitespace() {
+            self.keep_bytes(&[byte]);
+            return (Place::Bare, after);
+        }
+        let word = std::mem::take(&mut self.kept);
+        if let Ok(word) = std::str::from_utf8(&word) {
+            self.keep(Kept::Bare(word));
+        }
+        // The delimiter belongs to what surrounds the value.
+        (self.after_value(), rest)
+    }
+
+    fn nested<'b>(&self, byte: u8, after: &'b [u8], depth: u64) -> (Place, &'b [u8]) {
+        let place = match byte {
+            b'"' => Place::NestedText { depth, escaped: false },
+            b'{' | b'[' => Place::Nested { depth: depth + 1 },
+            b'}' | b']' if depth == 1 => self.after_value(),
+            b'}' | b']' => Place::Nested { depth: depth - 1 },
+            _ => Place::Nested { depth },
+        };
+        (place, after)
+    }
+
+    const fn after_value(&self) -> Place {
+        if self.in_list { Place::Entry } else { Place::Member }
+    }
+
+    fn keep_bytes(&mut self, bytes: &[u8]) {
+        if self.field.is_some() {
+            let room = KEPT_BYTES.saturating_sub(self.kept.len());
+            self.kept.extend(bytes.iter().take(room));
+        }
+    }
+
+    fn keep(&mut self, value: Kept<'_>) {
+        if let Some(Target::Plain(field)) = self.field {
+            self.fields.set(field, value);
+        }
+    }
+}
+
+fn nested_text(rest: &[u8], depth: u64, escaped: bool) -> (Place, &[u8]) {
+    if escaped {
+        return (Place::NestedText { depth, escaped: false }, rest.split_at(1).1);
+    }
+    let Some(end) = memchr2(b'"', b'\\', rest) else {
+        return (Place::NestedText { depth, escaped: false }, &[]);
+    };
+    let (mark, after) = rest.split_at(end).1.split_at(1);
+    let place = if mark == b"\\" { Place::NestedText { depth, escaped: true } } else { Place::Nested { depth } };
+    (place, after)
+}
+
+const fn blank_or_bad(byte: u8, place: Place) -> Place {
+    if byte.is_ascii_whitespace() { place } else { Place::Bad }
+}
+
+fn target(in_tool_call: bool, key: &[u8]) -> Option<Target> {
+    Some(match (in_tool_call, key) {
+        (true, b"name") => Target::Plain(Field::ToolName),
+        (true, _) => return None,
+        (false, b"conversationId") => Target::Plain(Field::Conversation),
+        (false, b"modelName") => Target::Plain(Field::Model),
+        (false, b"stepIdx") => Target::Plain(Field::Step),
+        (false, b"toolCall") => Target::ToolCall,
+        (false, b"error") => Target::Plain(Field::Error),
+        (false, b"invocationNum") => Target::Plain(Field::InvocationNum),
+        (false, b"initialNumSteps") => Target::Plain(Field::InitialSteps),
+        (false, b"terminationReason") => Target::Plain(Field::Reason),
+        (false, b"executionNum") => Target::Plain(Field::ExecutionNum),
+        (false, b"fullyIdle") => Target::Plain(Field::FullyIdle),
+        (false, b"transcriptPath") => Target::Plain(Field::TranscriptPath),
+        (false, b"artifactDirectoryPath") => Target::Plain(Field::ArtifactPath),
+        (false, b"workspacePaths") => Target::List(Field::Workspace),
+        (false, _) => return None,
+    })
+}
+
+/// Decodes a JSON string that may be cut anywhere and may hold invalid UTF-8: what cannot be read becomes U+FFFD, an
+/// escape or character that is cut at the end is left out.
+fn unescape(raw: &[u8]) -> String {
+    let raw = raw.utf8_chunks().fold(String::with_capacity(raw.len()), |mut text, chunk| {
+        text.push_str(chunk.valid());
+        if !chunk.invalid().is_empty() {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+        text
+    });
+    let mut text = String::with_capacity(raw.len());
+    let mut chars = raw.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            text.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('n') => text.push('\n'),
+            Some('t') => text.push('\t'),
+            Some('r') => text.push('\r'),
+            Some('b') => text.push('\u{8}'),
+            Some('f') => text.push('\u{c}'),
+            Some('u') => text.extend(unicode(&mut chars)),
+            Some(other) => text.push(other),
+            None => {}
+        }
+    }
+    text
+}
+
+/// Reads what follows `\u`: four hex digits, and a second escape for the upper planes.
+fn unicode(chars: &mut std::str::Chars<'_>) -> Option<char> {
+    let first = hex4(chars)?;
+    if !(0xd800..0xdc00).contains(&first) {
+        return Some(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER));
+    }
+    let mut ahead = chars.clone();
+    if ahead.next() == Some('\\')
+        && ahead.next() == Some('u')
+        && let Some(second) = hex4(&mut ahead)
+        && (0xdc00..0xe000).contains(&second)
+    {
+        *chars = ahead;
+        return char::from_u32(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00));
+    }
+    Some(char::REPLACEMENT_CHARACTER)
+}
+
+fn hex4(chars: &mut std::str::Chars<'_>) -> Option<u32> {
+    (0..4).try_fold(0, |value, _| Some(value * 16 + chars.next()?.to_digit(16)?))
+}
+
+#[cfg(test)]
+mod tests;
