@@ -3,4 +3,5 @@
 //! Decided in `docs/adr/0005-spool-of-files.md`.
 
 pub mod dir;
+pub mod key;
 pub mod format;

@@ -1,0 +1,144 @@
+//! The work of a hook process after its reply: read the payload, redact it, leave it in the spool, see that a sender
+//! runs. No network, no waiting for anybody; whatever goes wrong here, the agent has had its answer.
+//! Decided in `docs/adr/0001-reply-first-and-neutral.md`.
+
+mod log;
+mod stdin;
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use crate::config::{self, Settings, Sources, sources};
+use crate::event::{Agent, Capture};
+use crate::hosts::{Host, Seen};
+use crate::redact;
+use crate::spool::dir::{ProfileDir, SpoolError, file_name};
+use crate::spool::format::{Captured, Entry, Note, encode};
+use crate::sys;
+
+/// Set by agy for every hook (measured 1.2.7): proof that an agent is among our ancestors.
+const MARK: &str = "ANTIGRAVITY_CONVERSATION_ID";
+/// Most characters kept of an event name that is none of the host's.
+const UNKNOWN_EVENT_CHARS: usize = 64;
+
+/// Why a hook call left nothing in the spool.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// There is no place for a state folder.
+    #[error("no state folder: set HOME, XDG_STATE_HOME or FI_HOOK_STATE_DIR")]
+    NoStateFolder,
+    /// The spool cannot be used.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    /// No sender could be started; the event is in the spool.
+    #[error("cannot start the sender: {0}: the event waits for the next hook")]
+    Sender(std::io::Error),
+}
+
+/// Reads the payload on stdin and hands it on. `event` is the word from the command line.
+///
+/// # Errors
+/// When the event could not be left in the spool, or no sender could be started for it.
+pub fn observe(host: &dyn Host, event: &str) -> Result<(), CaptureError> {
+    let clocks = sys::clocks();
+    sys::create_private_files();
+    let mut scan = host.scan(event);
+    stdin::read(scan.as_deref_mut());
+
+    let gathered = sources::gather();
+    let settings = config::resolve(&gathered);
+    if settings.disabled.is_some() {
+        return Ok(());
+    }
+    let entry = match scan.map(crate::hosts::Scan::finish) {
+        None => note("unknown_event", event, clocks),
+        Some(Err(rejection)) => note(rejection.as_str(), event, clocks),
+        Some(Ok(seen)) => match left_out(&seen, &settings) {
+            Some(reason) => note(reason, event, clocks),
+            None => Entry::Event(Box::new(Captured {
+                capture: capture(host, clocks),
+                origin: settings.origin.clone(),
+                event: redact::event(seen.event),
+            })),
+        },
+    };
+    let handed_over = hand_over(&entry, clocks, &gathered, &settings);
+    if let Some(path) = &settings.log_file {
+        log::append(path, clocks.realtime_ns, event, &entry, handed_over.as_ref().err());
+    }
+    handed_over
+}
+
+fn hand_over(entry: &Entry, clocks: sys::Clocks, gathered: &Sources, settings: &Settings) -> Result<(), CaptureError> {
+    let root = sources::state_dir(settings).ok_or(CaptureError::NoStateFolder)?;
+    let profile = config::profile(gathered, settings, || crate::spool::key::read_or_make(&root));
+    let dir = ProfileDir::open(&root, &profile)?;
+    let chance = sys::random().map_or(clocks.boottime_ns, u64::from_ne_bytes);
+    dir.deposit(&file_name(clocks.realtime_ns, std::process::id(), chance), &encode(entry))?;
+    wake_sender(&dir, &root, &profile)
+}
+
+/// Starts a sender if none runs. A busy lock means that somebody is the sender, or is about to be, and will see the file.
+///
+/// # Errors
+/// When the lock cannot be tried or no process can be started.
+pub fn wake_sender(dir: &ProfileDir, root: &Path, profile: &str) -> Result<(), CaptureError> {
+    let Some(lock) = dir.try_lock()? else {
+        return Ok(());
+    };
+    let environment = config::sender_environment(std::env::vars_os());
+    let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+    let mut words: Vec<(&OsStr, &OsStr)> =
+        environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();
+    words.retain(|(name, _)| *name != "FI_HOOK_STATE_DIR");
+    words.push((OsStr::new("FI_HOOK_STATE_DIR"), root.as_os_str()));
+    let argv = ["fi-hook-to-otlp", "send", "--profile", profile];
+    sys::spawn_detached(std::os::fd::AsFd::as_fd(&lock), &argv, &words).map(|_| ()).map_err(CaptureError::Sender)
+}
+
+fn note(reason: &str, event: &str, clocks: sys::Clocks) -> Entry {
+    let event = redact::name(event, UNKNOWN_EVENT_CHARS);
+    Entry::Note(Note { reason: reason.to_owned(), event, realtime_ns: clocks.realtime_ns })
+}
+
+/// Why a conversation is none of the user's business here; the paths are looked at in memory only.
+fn left_out(seen: &Seen, settings: &Settings) -> Option<&'static str> {
+    if seen.event.surface.is_some_and(|surface| !settings.surfaces.contains(&surface)) {
+        return Some("surface_left_out");
+    }
+    seen.workspaces.iter().any(|workspace| settings.excludes(workspace)).then_some("path_excluded")
+}
+
+fn capture(host: &dyn Host, clocks: sys::Clocks) -> Capture {
+    Capture {
+        realtime_ns: clocks.realtime_ns,
+        boottime_ns: clocks.boottime_ns,
+        boot_id: sys::boot_id(),
+        agent: agent(host),
+        registration: registration(),
+        traceparent: std::env::var("TRACEPARENT").ok().filter(|parent| parent.len() <= 256 && parent.is_ascii()),
+    }
+}
+
+/// The agent's process as far as one look tells: our parent, or the parent of the shell that runs us.
+fn agent(host: &dyn Host) -> Option<Agent> {
+    let marked = std::env::var_os(MARK).is_some_and(|id| !id.is_empty());
+    // At a terminal somebody tries us out by hand.
+    if rustix::termios::isatty(rustix::stdio::stdin()) {
+        return None;
+    }
+    let parent = sys::parent()?;
+    let pid = if parent.is_shell() { parent.parent } else { parent.pid };
+    let plausible = marked || parent.is_shell() || host.is_agent(&parent.name);
+    (pid > 1 && plausible).then(|| Agent { pid, namespace: sys::pid_namespace(), marked })
+}
+
+/// Tells apart two hooks.json files that both register us: agy runs a hook in the folder of its file.
+fn registration() -> u64 {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = std::env::current_dir().unwrap_or_default();
+    let hash = Sha256::digest(folder.as_os_str().as_bytes());
+    hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+}

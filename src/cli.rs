@@ -1,0 +1,80 @@
+//! What was typed, nothing resolved; and the exit codes: 0 done, 1 expected failure, 2 usage, 70 bug.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::commands;
+
+/// Turns each Antigravity CLI conversation into one OpenTelemetry trace.
+#[derive(Debug, Parser)]
+#[command(name = "fi-hook-to-otlp", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Answer a hook of an agent and record its event (what hooks.json runs).
+    Hook {
+        /// The agent.
+        host: String,
+        /// The event, as the agent names it.
+        event: String,
+        /// The reply to PreToolUse: `empty-decision` prints {"decision":""} instead of nothing.
+        #[arg(long)]
+        reply: Option<String>,
+    },
+    /// Deliver what hooks recorded (started by hooks, in the background).
+    #[command(hide = true)]
+    Send {
+        /// The profile: `default`, or a hash of the settings in the environment.
+        #[arg(long, default_value = "default")]
+        profile: String,
+    },
+    /// Print a recorded conversation as a tree, the newest one by default.
+    Show {
+        /// The conversation's id, or the start of it.
+        conversation: Option<String>,
+        /// List all recorded conversations instead.
+        #[arg(long)]
+        list: bool,
+    },
+}
+
+/// Runs what was typed.
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let done = match cli.command {
+        // `main` takes hooks before they get here; this arm is the usage text's.
+        Command::Hook { host, event, reply } => {
+            let mut words = vec![host.into(), event.into()];
+            words.extend(reply.into_iter().flat_map(|reply| ["--reply".into(), reply.into()]));
+            commands::hook::run(&words);
+            Ok(())
+        }
+        Command::Send { profile } => commands::send::run(&profile),
+        Command::Show { conversation, list } => commands::show::run(conversation.as_deref(), list),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "fi-hook-to-otlp: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether somebody stopped reading, as `head` does: no failure of ours.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,5 @@
+//! One thin file per subcommand.
+
+pub mod hook;
+pub mod send;
+pub mod show;

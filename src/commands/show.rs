@@ -1,0 +1,71 @@
+//! `show`: prints a stored conversation as a tree, from all profiles.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+
+use crate::config::{self, sources};
+use crate::store::{ConversationRow, Store};
+use crate::tree;
+
+/// Prints one conversation, the newest one by default, or the list of all.
+///
+/// # Errors
+/// When there is no state folder, no such conversation, or a store cannot be read.
+pub fn run(conversation: Option<&str>, list: bool) -> anyhow::Result<()> {
+    let mut found = Vec::new();
+    for (profile, folder) in profiles()? {
+        let store = Store::open_read_only(&folder).with_context(|| format!("cannot read profile {profile}"))?;
+        if let Some(store) = store {
+            for row in store.conversations_like(conversation.unwrap_or_default())? {
+                found.push((profile.clone(), store.spans(&row.id)?, row));
+            }
+        }
+    }
+    found.sort_by(|(_, _, a), (_, _, b)| b.last_event_ns.cmp(&a.last_event_ns));
+    let mut out = std::io::stdout().lock();
+    if list {
+        for (profile, spans, row) in &found {
+            writeln!(out, "{}", summary(profile, spans.len(), row))?;
+        }
+        return Ok(());
+    }
+    match (found.first(), conversation) {
+        (Some((_, spans, row)), _) => {
+            let waiting = spans.iter().filter(|span| span.outcome.is_none()).count();
+            let mut all: Vec<_> = spans.iter().map(|span| span.span.clone()).collect();
+            all.extend(row.state.preview());
+            write!(out, "{}", tree::show(&row.resource, &all))?;
+            if waiting > 0 {
+                writeln!(out, "{waiting} of {} spans wait to be delivered", spans.len())?;
+            }
+            Ok(())
+        }
+        (None, Some(id)) => bail!("no conversation {id}: see `fi-hook-to-otlp show --list`"),
+        (None, None) => bail!("nothing recorded yet: see README.md, \"Nothing arrives\""),
+    }
+}
+
+fn summary(profile: &str, spans: usize, row: &ConversationRow) -> String {
+    let state = if row.state.is_open() { "open" } else { "ended" };
+    format!("{}  {}  {spans} spans  {state}  profile {profile}", row.id, tree::utc(row.last_event_ns))
+}
+
+/// Every profile's name and folder.
+fn profiles() -> anyhow::Result<Vec<(String, PathBuf)>> {
+    let settings = config::resolve(&sources::gather());
+    let root = sources::state_dir(&settings)
+        .context("no state folder: set HOME, XDG_STATE_HOME or FI_HOOK_STATE_DIR")?;
+    let Ok(folders) = std::fs::read_dir(&root) else {
+        return Ok(Vec::new());
+    };
+    let mut profiles: Vec<_> = folders
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            entry.file_type().ok()?.is_dir().then(|| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
+        })
+        .collect();
+    profiles.sort();
+    Ok(profiles)
+}

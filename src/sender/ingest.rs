@@ -1,0 +1,230 @@
+//! From the spool to the store: which files are ready, in which order they are folded, and that each counts once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use super::SendError;
+use crate::conversation::{Conversation, Options, Output};
+use crate::spool::dir::{ProfileDir, named_time};
+use crate::spool::format::{Captured, Entry, RecordError, decode};
+use crate::store::{Folding, Store};
+use crate::sys::Clocks;
+
+/// An event is folded this long after its capture, so that a slower hook process before it can catch up.
+const HOLD_BACK: Duration = Duration::from_millis(50);
+/// Most files folded in one transaction: bounds memory when a long backlog is found.
+const MOST_FILES: usize = 1000;
+
+/// What one round over the spool did.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    /// Conversations that events were folded into, as they are now.
+    pub(super) changed: HashMap<String, Conversation>,
+    /// CLOCK_BOOTTIME of the last event of each of them, if it was captured in this boot.
+    pub(super) captured_ns: HashMap<String, u64>,
+    /// Spool files folded.
+    pub(super) files: usize,
+    /// When the next file is ready; zero if more are ready now.
+    pub(super) next: Option<Duration>,
+}
+
+/// Reads the spool. Keeps what it must know from round to round.
+#[derive(Debug, Default)]
+pub(super) struct Ingest {
+    /// Removed from the spool, but still listed as folded in the store.
+    removed: Vec<String>,
+    /// CLOCK_BOOTTIME of the last folded event, by boot.
+    folded_up_to: BTreeMap<String, u64>,
+}
+
+/// Whether nothing lies in the spool.
+pub(super) fn is_empty(dir: &ProfileDir) -> bool {
+    list(&dir.inbox()).is_empty()
+}
+
+/// A file that was read.
+struct Ready {
+    name: String,
+    entry: Entry,
+}
+
+impl Ingest {
+    /// Folds what is ready, in one transaction, then removes its files.
+    pub(super) fn round(
+        &mut self,
+        dir: &ProfileDir,
+        store: &mut Store,
+        open: &HashMap<String, Conversation>,
+        options: &Options,
+        now: Clocks,
+        boot_id: &str,
+    ) -> Result<Round, SendError> {
+        let inbox = dir.inbox();
+        let (mut names, more) = settled_names(&inbox);
+        let mut round = Round::default();
+        if names.is_empty() && self.removed.is_empty() {
+            return Ok(round);
+        }
+        let fold = store.fold(now.realtime_ns)?;
+        fold.forget_files(self.removed.iter().map(String::as_str))?;
+        let mut ready = Vec::new();
+        names.retain(|name| match read(&inbox, name) {
+            Ok(entry) => {
+                let held = held_back(&entry, now, boot_id);
+                if let Some(left) = held {
+                    round.next = Some(round.next.map_or(left, |next| next.min(left)));
+                    return false;
+                }
+                ready.push(Ready { name: name.clone(), entry });
+                true
+            }
+            // Of a newer version: left for a newer sender. Gone: removed by hand.
+            Err(Unreadable::Leave) => false,
+            Err(Unreadable::Garbage) => {
+                set_aside(dir, name);
+                let _ = fold.count("spool_garbage", 1);
+                false
+            }
+        });
+        sort(&mut ready);
+        let mut outputs: BTreeMap<String, Vec<Output>> = BTreeMap::new();
+        for file in &ready {
+            if fold.claim_file(&file.name)? {
+                self.fold_one(&fold, &file.entry, open, options, boot_id, &mut round, &mut outputs)?;
+                round.files += 1;
+            } else {
+                fold.count("spool_replayed", 1)?;
+            }
+        }
+        for (id, conversation) in &round.changed {
+            fold.keep(id, conversation, outputs.get(id).map_or(&[], Vec::as_slice))?;
+        }
+        fold.commit()?;
+        self.removed.clear();
+        for name in names {
+            if fs::remove_file(inbox.join(&name)).is_ok() {
+                self.removed.push(name);
+            }
+        }
+        if more {
+            round.next = Some(Duration::ZERO);
+        }
+        Ok(round)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the state of one round, borrowed apart")]
+    fn fold_one(
+        &mut self,
+        fold: &Folding<'_>,
+        entry: &Entry,
+        open: &HashMap<String, Conversation>,
+        options: &Options,
+        boot_id: &str,
+        round: &mut Round,
+        outputs: &mut BTreeMap<String, Vec<Output>>,
+    ) -> Result<(), SendError> {
+        let captured: &Captured = match entry {
+            Entry::Event(captured) => captured,
+            Entry::Note(note) => {
+                fold.count(&note.reason, 1)?;
+                if note.reason == "unknown_event" {
+                    fold.count(&format!("unknown_event:{}", note.event), 1)?;
+                }
+                return Ok(());
+            }
+        };
+        let capture = &captured.capture;
+        let up_to = self.folded_up_to.entry(capture.boot_id.clone()).or_default();
+        if capture.boottime_ns < *up_to {
+            fold.count("event_late", 1)?;
+        }
+        *up_to = capture.boottime_ns.max(*up_to);
+        let id = captured.event.conversation.clone();
+        let conversation = match round.changed.entry(id.clone()) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(vacant) => vacant.insert(match open.get(&id) {
+                Some(conversation) => conversation.clone(),
+                None => fold.conversation(&id, &captured.origin)?,
+            }),
+        };
+        let made = conversation.apply(&captured.event, capture, options);
+        outputs.entry(id.clone()).or_default().extend(made);
+        if capture.boot_id == boot_id {
+            round.captured_ns.insert(id, capture.boottime_ns);
+        }
+        Ok(())
+    }
+}
+
+/// The oldest files that no earlier one can precede any more, and whether there are more than one round takes.
+///
+/// Listed twice, since a listing that runs beside renames may miss a file: whatever is not later than the newest of the
+/// first listing was renamed before the second one began.
+fn settled_names(inbox: &Path) -> (Vec<String>, bool) {
+    let Some(newest) = list(inbox).into_iter().filter_map(|name| named_time(&name)).max() else {
+        return (Vec::new(), false);
+    };
+    let mut names = list(inbox);
+    names.retain(|name| named_time(name).is_some_and(|time| time <= newest));
+    names.sort_unstable();
+    let more = names.len() > MOST_FILES;
+    names.truncate(MOST_FILES);
+    (names, more)
+}
+
+fn list(inbox: &Path) -> Vec<String> {
+    let Ok(files) = fs::read_dir(inbox) else {
+        return Vec::new();
+    };
+    files.filter_map(|file| file.ok()?.file_name().into_string().ok()).collect()
+}
+
+enum Unreadable {
+    Leave,
+    Garbage,
+}
+
+fn read(inbox: &Path, name: &str) -> Result<Entry, Unreadable> {
+    let bytes = fs::read(inbox.join(name)).map_err(|_| Unreadable::Leave)?;
+    decode(&bytes).map_err(|error| match error {
+        RecordError::Newer(_) => Unreadable::Leave,
+        RecordError::Garbage => Unreadable::Garbage,
+    })
+}
+
+fn set_aside(dir: &ProfileDir, name: &str) {
+    let aside = dir.path().join("spool/garbage");
+    let _ = fs::create_dir(&aside);
+    let _ = fs::rename(dir.inbox().join(name), aside.join(name));
+}
+
+fn held_back(entry: &Entry, now: Clocks, boot_id: &str) -> Option<Duration> {
+    let Entry::Event(captured) = entry else {
+        return None;
+    };
+    if captured.capture.boot_id != boot_id {
+        return None;
+    }
+    let waited = Duration::from_nanos(now.boottime_ns.saturating_sub(captured.capture.boottime_ns));
+    HOLD_BACK.checked_sub(waited).filter(|left| !left.is_zero())
+}
+
+/// Within a boot by BOOTTIME, then name; boots by their first REALTIME, since nothing else orders them.
+fn sort(ready: &mut [Ready]) {
+    let mut boots: HashMap<String, u64> = HashMap::new();
+    for file in &*ready {
+        if let Entry::Event(captured) = &file.entry {
+            let first = boots.entry(captured.capture.boot_id.clone()).or_insert(u64::MAX);
+            *first = captured.capture.realtime_ns.min(*first);
+        }
+    }
+    ready.sort_by_cached_key(|file| match &file.entry {
+        Entry::Event(captured) => {
+            let boot = boots.get(&captured.capture.boot_id).copied().unwrap_or(0);
+            (boot, captured.capture.boottime_ns, file.name.clone())
+        }
+        Entry::Note(note) => (note.realtime_ns, 0, file.name.clone()),
+    });
+}

@@ -1,0 +1,370 @@
+//! The sender's loop: fold, watch, close what is overdue, send, and know when to end.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::agents::Agents;
+use super::ingest::Ingest;
+use super::life::{self, Work};
+use super::log::SenderLog;
+use super::watch::Watch;
+use super::{Lock, SendError, backoff};
+use crate::config::{self, Destination, Settings, sources};
+use crate::conversation::{Conversation, Now, Options, Output};
+use crate::export::{self, Answer, Exporter, Outcome};
+use crate::spool::dir::ProfileDir;
+use crate::store::{Batch, DeliveryState, Store};
+use crate::sys;
+
+/// Delivered spans are kept for `show` this long.
+const KEEP_SETTLED: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Conversations are kept this long after their last event, so that a resume finds its root.
+const KEEP_CONVERSATIONS: Duration = Duration::from_secs(400 * 24 * 3600);
+/// An agent's end is acted on this long after it was seen: events of its last moments are folded first.
+const LAST_WORDS: Duration = Duration::from_millis(150);
+/// Longest time between looks at clocks and files, whatever is going on.
+const MOST_SLEEP: Duration = Duration::from_secs(60);
+
+/// How a sender ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// Nothing to do; if something has come meanwhile, go on.
+    Idle,
+    /// Told to stop, or of no use any more: the next hook starts another.
+    Stop,
+}
+
+type Sending = Pin<Box<dyn Future<Output = (Batch, Answer)>>>;
+
+struct Sender<'a> {
+    dir: &'a ProfileDir,
+    lock: &'a Lock,
+    log: SenderLog,
+    store: Store,
+    settings: Settings,
+    settings_file: Stamp,
+    executable: Stamp,
+    exporter: Option<Rc<Exporter>>,
+    ingest: Ingest,
+    open: HashMap<String, Conversation>,
+    agents: Agents,
+    gone_since: Option<Instant>,
+    delivery: DeliveryState,
+    sending: Option<Sending>,
+    begun: Instant,
+    active: Instant,
+    stopping: bool,
+}
+
+/// Tells whether a file is still the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    path: Option<PathBuf>,
+    seen: Option<(u64, u64, i64, i64, u64)>,
+}
+
+impl Stamp {
+    fn of(path: Option<PathBuf>) -> Self {
+        let seen = path.as_ref().and_then(|path| std::fs::metadata(path).ok());
+        let seen = seen.map(|file| (file.dev(), file.ino(), file.mtime(), file.mtime_nsec(), file.size()));
+        Self { path, seen }
+    }
+
+    fn changed(&self) -> bool {
+        Self::of(self.path.clone()) != *self
+    }
+}
+
+pub(super) async fn run(dir: &ProfileDir, lock: &Lock) -> Result<End, SendError> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+        .map_err(|error| SendError::Io { what: "cannot wait for signals", error })?;
+    let mut sender = Sender::start(dir, lock)?;
+    let folder = sender.settings_file.path.as_deref().and_then(|file| file.parent()).map(PathBuf::from);
+    let inbox = dir.inbox();
+    let folders: Vec<_> = std::iter::once(inbox.as_path()).chain(folder.as_deref()).collect();
+    let watch = Watch::new(&folders);
+    loop {
+        let mut sleep = sender.step().await?;
+        if let Some(end) = sender.end(&mut sleep)? {
+            sender.log.line(format_args!("end after={}s", sender.begun.elapsed().as_secs()));
+            return Ok(end);
+        }
+        let Sender { agents, sending, stopping, .. } = &mut sender;
+        tokio::select! {
+            () = watch.changed(), if !*stopping => {}
+            () = agents.exited() => {}
+            answered = answer(sending) => sender.answered(answered)?,
+            _ = terminate.recv(), if !*stopping => sender.stopping = true,
+            () = tokio::time::sleep(sleep) => {}
+        }
+    }
+}
+
+/// The answer to what is being sent; never while nothing is.
+async fn answer(sending: &mut Option<Sending>) -> (Batch, Answer) {
+    match sending {
+        Some(sending) => sending.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl<'a> Sender<'a> {
+    fn start(dir: &'a ProfileDir, lock: &'a Lock) -> Result<Self, SendError> {
+        let settings = config::resolve(&sources::gather());
+        let settings_file = Stamp::of(sources::file_in_use());
+        let mut store = Store::open(dir.path())?;
+        let now = sys::clocks().realtime_ns;
+        store.sweep(ago(now, KEEP_SETTLED), ago(now, KEEP_CONVERSATIONS))?;
+        let mut sender = Self {
+            dir,
+            lock,
+            log: SenderLog::new(dir.path()),
+            delivery: store.delivery()?,
+            open: store.open_conversations()?.into_iter().map(|row| (row.id, row.state)).collect(),
+            store,
+            settings,
+            settings_file,
+            executable: Stamp::of(std::env::current_exe().ok()),
+            exporter: None,
+            ingest: Ingest::default(),
+            agents: Agents::default(),
+            gone_since: None,
+            sending: None,
+            begun: Instant::now(),
+            active: Instant::now(),
+            stopping: false,
+        };
+        sender.log.line(format_args!("start version={} pid={}", env!("CARGO_PKG_VERSION"), std::process::id()));
+        sender.connect();
+        sender.watch_agents(&HashMap::new());
+        Ok(sender)
+    }
+
+    /// Builds the exporter for the destination of the settings, if there is one.
+    fn connect(&mut self) {
+        self.exporter = None;
+        if self.settings.destination.route().is_none() {
+            return self.log.line(format_args!("destination {}", self.settings.destination));
+        }
+        match export::build(&self.settings.destination) {
+            Ok(exporter) => self.exporter = Some(Rc::new(exporter)),
+            Err(error) => self.log.line(format_args!("destination error={:?}", error.to_string())),
+        }
+    }
+
+    /// Does whatever can be done without waiting; returns how long nothing more will be due.
+    async fn step(&mut self) -> Result<Duration, SendError> {
+        let mut sleep = MOST_SLEEP;
+        if self.settings_file.changed() {
+            self.reload()?;
+        }
+        let clocks = sys::clocks();
+        let boot_id = sys::boot_id();
+        let options = self.options();
+        let round = self.ingest.round(self.dir, &mut self.store, &self.open, &options, clocks, &boot_id)?;
+        if round.files > 0 {
+            self.active = Instant::now();
+        }
+        if let Some(next) = round.next {
+            sleep = sleep.min(next);
+        }
+        let captured_ns = round.captured_ns;
+        for (id, conversation) in round.changed {
+            self.keep_open(id, conversation);
+        }
+        self.watch_agents(&captured_ns);
+        let now = Now { realtime_ns: clocks.realtime_ns, boottime_ns: clocks.boottime_ns, boot_id };
+        sleep = sleep.min(self.close_sessions(&now, &options)?);
+        sleep = sleep.min(self.send_next(clocks.realtime_ns).await?);
+        Ok(sleep)
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            session_span: self.settings.session_span(),
+            span_names: self.settings.span_names,
+            session_idle: self.settings.session_idle,
+        }
+    }
+
+    fn reload(&mut self) -> Result<(), SendError> {
+        self.settings_file = Stamp::of(self.settings_file.path.take());
+        self.settings = config::resolve(&sources::gather());
+        self.log.line(format_args!("settings changed"));
+        self.connect();
+        self.store.retry_now()?;
+        self.delivery = self.store.delivery()?;
+        self.active = Instant::now();
+        Ok(())
+    }
+
+    fn keep_open(&mut self, id: String, conversation: Conversation) {
+        if conversation.is_open() {
+            self.open.insert(id, conversation);
+        } else {
+            self.open.remove(&id);
+        }
+    }
+
+    fn watch_agents(&mut self, captured_ns: &HashMap<String, u64>) {
+        for (id, conversation) in &self.open {
+            for agent in conversation.agents() {
+                // Without an event of this boot the process must be older than the store's last word: now is safe,
+                // since a process that started since would be a new agent with events of its own.
+                let captured = captured_ns.get(id).copied().unwrap_or_else(|| sys::clocks().boottime_ns);
+                self.agents.observe(&agent, captured);
+            }
+        }
+        let open = &self.open;
+        self.agents.keep_only(|agent| open.values().any(|conversation| conversation.agents().contains(agent)));
+    }
+
+    /// Closes the sessions of agents that have ended and what is overdue; returns when to look again.
+    fn close_sessions(&mut self, now: &Now, options: &Options) -> Result<Duration, SendError> {
+        let gone = self.agents.gone();
+        let mut sleep = MOST_SLEEP;
+        let last_words_are_in = match self.gone_since {
+            None if gone.is_empty() => false,
+            None => {
+                self.gone_since = Some(Instant::now());
+                sleep = LAST_WORDS;
+                false
+            }
+            Some(since) => {
+                sleep = LAST_WORDS.saturating_sub(since.elapsed());
+                sleep.is_zero()
+            }
+        };
+        let mut closed: Vec<(String, Conversation, Vec<Output>)> = Vec::new();
+        for (id, conversation) in &self.open {
+            let mut conversation = conversation.clone();
+            let mut outputs = Vec::new();
+            if last_words_are_in {
+                for agent in &gone {
+                    outputs.extend(conversation.agent_exited(agent, now, options));
+                }
+            }
+            let live = |agent: &crate::event::Agent| self.agents.is_live(agent);
+            outputs.extend(conversation.overdue(now, &live, options));
+            if let Some(deadline) = conversation.next_deadline(now, &live, options) {
+                sleep = sleep.min(deadline);
+            }
+            if self.open.get(id) != Some(&conversation) || !outputs.is_empty() {
+                closed.push((id.clone(), conversation, outputs));
+            }
+        }
+        if last_words_are_in {
+            self.gone_since = None;
+            sleep = Duration::ZERO;
+        }
+        if !closed.is_empty() {
+            let fold = self.store.fold(now.realtime_ns)?;
+            for (id, conversation, outputs) in &closed {
+                fold.keep(id, conversation, outputs)?;
+            }
+            fold.commit()?;
+            for (id, conversation, _) in closed {
+                self.keep_open(id, conversation);
+            }
+            self.active = Instant::now();
+        }
+        if last_words_are_in {
+            self.watch_agents(&HashMap::new());
+        }
+        Ok(sleep)
+    }
+
+    /// Starts sending the next batch if that may be done now; returns when it may, if not.
+    async fn send_next(&mut self, now_ns: u64) -> Result<Duration, SendError> {
+        if self.sending.is_some() || self.stopping {
+            return Ok(MOST_SLEEP);
+        }
+        let Some(exporter) = self.exporter.clone() else {
+            return Ok(MOST_SLEEP);
+        };
+        if self.delivery.next_try_ns > now_ns {
+            return Ok(Duration::from_nanos(self.delivery.next_try_ns - now_ns));
+        }
+        let Some(batch) = self.store.next_batch(now_ns)? else {
+            let due = self.store.waiting()?.1;
+            return Ok(due.map_or(MOST_SLEEP, |due| Duration::from_nanos(due.saturating_sub(now_ns))));
+        };
+        self.store.trying(batch.id, now_ns)?;
+        self.sending = Some(Box::pin(async move {
+            let answer = exporter.export(&batch.resource, &batch.spans).await;
+            (batch, answer)
+        }));
+        Ok(MOST_SLEEP)
+    }
+
+    fn answered(&mut self, (batch, answer): (Batch, Answer)) -> Result<(), SendError> {
+        self.sending = None;
+        let now_ns = sys::clocks().realtime_ns;
+        let chance = sys::random::<4>().map_or(0.5, |bytes| f64::from(u32::from_ne_bytes(bytes)) / f64::from(u32::MAX));
+        let (settled, state) = backoff::conclude(&answer, &self.delivery, now_ns, chance);
+        self.store.settle(&batch, settled, &state, now_ns)?;
+        if matches!(answer.outcome, Outcome::Delivered | Outcome::Partial { .. }) {
+            self.active = Instant::now();
+        }
+        self.delivery = state;
+        let status = answer.code.map_or_else(|| "none".to_owned(), |code| code.to_string());
+        let spans = batch.spans.len();
+        let outcome = self.delivery.outcome.as_deref().unwrap_or_default();
+        let user_log = self.settings.log_file.as_deref();
+        match (&answer.outcome, &answer.message) {
+            (Outcome::Delivered, _) | (_, None) => {
+                self.log.export(user_log, format_args!("export spans={spans} http={status} {outcome}"));
+            }
+            (_, Some(message)) => {
+                self.log.export(user_log, format_args!("export spans={spans} http={status} {outcome} error={message:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn work(&self) -> Result<Work, SendError> {
+        if matches!(self.settings.destination, Destination::None { .. }) || self.store.waiting()?.0 == 0 {
+            return Ok(Work::None);
+        }
+        Ok(match self.delivery.outcome.as_deref() {
+            _ if self.exporter.is_none() => Work::Misconfigured,
+            Some("retry") => Work::Failing,
+            Some("configuration" | "refused") => Work::Misconfigured,
+            _ => Work::Queued,
+        })
+    }
+
+    /// Whether to end now; shortens `sleep` to the moment when that may be.
+    fn end(&self, sleep: &mut Duration) -> Result<Option<End>, SendError> {
+        if self.sending.is_some() {
+            return Ok(None);
+        }
+        if self.stopping || !self.dir.is_current_lock(self.lock) || self.store.is_newer() {
+            return Ok(Some(End::Stop));
+        }
+        let work = self.work()?;
+        if work != Work::Queued && sleep > &mut Duration::ZERO && self.executable.changed() {
+            return Ok(Some(End::Idle));
+        }
+        let left = life::remaining(
+            work,
+            self.agents.any_live(),
+            self.active.elapsed(),
+            self.begun.elapsed(),
+            self.settings.idle,
+        );
+        if left.is_zero() {
+            return Ok(Some(End::Idle));
+        }
+        *sleep = (*sleep).min(left);
+        Ok(None)
+    }
+}
+
+fn ago(now_ns: u64, time: Duration) -> u64 {
+    now_ns.saturating_sub(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,116 @@
+//! The SQLite store of one profile: conversation state, spans and their delivery, counters. One sender writes it; `show`
+//! reads it. Knows nothing of the network. Decided in `docs/adr/0006-sqlite-in-the-sender.md`.
+
+mod fold;
+mod queue;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+pub use fold::Folding;
+pub use queue::{Batch, DeliveryState, Settled};
+pub use read::{ConversationRow, StoredSpan};
+
+/// Version of the schema this program writes.
+pub const SCHEMA_VERSION: i64 = 1;
+/// The store's file in a profile's folder.
+pub const FILE: &str = "store.db";
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A newer program has been here: an older writer would drop what it does not know.
+    #[error("{path} is of version {version}, this program writes {SCHEMA_VERSION}: update it")]
+    Newer {
+        /// The store's file.
+        path: PathBuf,
+        /// Its version.
+        version: i64,
+    },
+    /// SQLite refused.
+    #[error("store: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+    /// A row holds what this program did not write.
+    #[error("store: a row cannot be read: {0}")]
+    Row(#[from] serde_json::Error),
+}
+
+/// The store of one profile.
+#[derive(Debug)]
+pub struct Store {
+    db: Connection,
+}
+
+impl Store {
+    /// Opens the store for writing; makes it if it is not there. Only the sender may do this.
+    ///
+    /// # Errors
+    /// When the file is of a newer version, damaged, or cannot be written.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let path = folder.join(FILE);
+        let db = Connection::open(&path)?;
+        db.busy_timeout(Duration::from_secs(5))?;
+        let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if version > SCHEMA_VERSION {
+            return Err(StoreError::Newer { path, version });
+        }
+        if version == 0 {
+            db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        }
+        db.pragma_update(None, "journal_mode", "WAL")?;
+        // A batch marked as delivered must stay so after a power cut, or it would be sent twice.
+        db.pragma_update(None, "synchronous", "FULL")?;
+        db.pragma_update(None, "foreign_keys", true)?;
+        // Deleted content must not survive in free pages.
+        db.pragma_update(None, "secure_delete", true)?;
+        db.pragma_update(None, "cache_size", -1024)?;
+        if version == 0 {
+            db.execute_batch(&format!(
+                "BEGIN;\n{}\nPRAGMA user_version = {SCHEMA_VERSION};\nCOMMIT;",
+                include_str!("schema.sql")
+            ))?;
+        }
+        Ok(Self { db })
+    }
+
+    /// Opens the store for reading; None if there is none yet.
+    ///
+    /// # Errors
+    /// When the file is of a newer version or damaged.
+    pub fn open_read_only(folder: &Path) -> Result<Option<Self>, StoreError> {
+        let path = folder.join(FILE);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        db.busy_timeout(Duration::from_secs(5))?;
+        let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        match version {
+            // The sender is just making it.
+            0 => Ok(None),
+            1..=SCHEMA_VERSION => Ok(Some(Self { db })),
+            _ => Err(StoreError::Newer { path, version }),
+        }
+    }
+
+    /// Whether a newer program has taken over the file meanwhile.
+    #[must_use]
+    pub fn is_newer(&self) -> bool {
+        let version: Result<i64, _> = self.db.pragma_query_value(None, "user_version", |row| row.get(0));
+        version.is_ok_and(|version| version > SCHEMA_VERSION)
+    }
+}
+
+/// SQLite's integers are signed; times stay below 2^63 until the year 2262.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
