@@ -2,20 +2,28 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 
-use crate::config::{self, sources};
+use crate::config::{self, Settings, sources};
+use crate::conversation::Options;
 use crate::store::{ConversationRow, Store};
-use crate::tree;
+use crate::tree::{self, Style};
 
 /// Prints one conversation, the newest one by default, or the list of all.
 ///
 /// # Errors
 /// When there is no state folder, no such conversation, or a store cannot be read.
 pub fn run(conversation: Option<&str>, list: bool) -> anyhow::Result<()> {
+    let settings = config::resolve(&sources::gather());
+    let options = Options {
+        session_span: settings.session_span(),
+        span_names: settings.span_names,
+        session_idle: settings.session_idle,
+    };
     let mut found = Vec::new();
-    for (profile, folder) in profiles()? {
+    for (profile, folder) in profiles(&settings)? {
         let store = Store::open_read_only(&folder).with_context(|| format!("cannot read profile {profile}"))?;
         if let Some(store) = store {
             for row in store.conversations_like(conversation.unwrap_or_default())? {
@@ -35,8 +43,8 @@ pub fn run(conversation: Option<&str>, list: bool) -> anyhow::Result<()> {
         (Some((_, spans, row)), _) => {
             let waiting = spans.iter().filter(|span| span.outcome.is_none()).count();
             let mut all: Vec<_> = spans.iter().map(|span| span.span.clone()).collect();
-            all.extend(row.state.preview());
-            write!(out, "{}", tree::show(&row.resource, &all))?;
+            all.extend(row.state.preview(&options));
+            write!(out, "{}", tree::render(&row.resource, &all, Style::BRIEF))?;
             if waiting > 0 {
                 writeln!(out, "{waiting} of {} spans wait to be delivered", spans.len())?;
             }
@@ -48,14 +56,14 @@ pub fn run(conversation: Option<&str>, list: bool) -> anyhow::Result<()> {
 }
 
 fn summary(profile: &str, spans: usize, row: &ConversationRow) -> String {
+    let last = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(row.last_event_ns));
     let state = if row.state.is_open() { "open" } else { "ended" };
-    format!("{}  {}  {spans} spans  {state}  profile {profile}", row.id, tree::utc(row.last_event_ns))
+    format!("{}  {last}  {spans} spans  {state}  profile {profile}", row.id)
 }
 
 /// Every profile's name and folder.
-fn profiles() -> anyhow::Result<Vec<(String, PathBuf)>> {
-    let settings = config::resolve(&sources::gather());
-    let root = sources::state_dir(&settings)
+fn profiles(settings: &Settings) -> anyhow::Result<Vec<(String, PathBuf)>> {
+    let root = sources::state_dir(settings)
         .context("no state folder: set HOME, XDG_STATE_HOME or FI_HOOK_STATE_DIR")?;
     let Ok(folders) = std::fs::read_dir(&root) else {
         return Ok(Vec::new());

@@ -9,7 +9,7 @@ pub mod antigravity;
 pub const HOSTS: &[&dyn Host] = &[&antigravity::Antigravity];
 
 /// An agent that runs us as its hook.
-pub trait Host: Sync {
+pub trait Host: Sync + std::panic::RefUnwindSafe {
     /// The word after `hook` on the command line.
     fn id(&self) -> &'static str;
 

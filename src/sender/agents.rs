@@ -102,7 +102,7 @@ fn look(agent: &Agent, captured_ns: u64) -> Sight {
         if !(known || agent.marked) || process.pid <= 1 {
             return Sight::Unobservable;
         }
-        return AsyncFd::new(pidfd).map_or(Sight::Unobservable, Sight::Live);
+        return sys::wakeable(pidfd).map_or(Sight::Unobservable, Sight::Live);
     }
     Sight::Unobservable
 }

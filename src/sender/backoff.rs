@@ -1,5 +1,5 @@
 //! What follows from an answer: what becomes of the batch, and when the next try is due. Pure: time and chance are
-//! arguments. Decided in `docs/adr/0008-answers-and-tries.md`.
+//! arguments. Decided in `docs/adr/0024-answers-and-tries.md`.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The detached sender: the one process of a profile that reads the spool, folds events, writes the store and talks to
 //! the destination. Started by a hook, woken by files and process ends, gone when there is nothing left to wait for.
-//! Decided in `docs/adr/0007-life-of-the-sender.md`.
+//! Decided in `docs/adr/0023-life-of-the-sender.md`.
 
 mod agents;
 mod backoff;

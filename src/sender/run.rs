@@ -15,7 +15,7 @@ use super::watch::Watch;
 use super::{Lock, SendError, backoff};
 use crate::config::{self, Destination, Settings, sources};
 use crate::conversation::{Conversation, Now, Options, Output};
-use crate::export::{self, Answer, Exporter, Outcome};
+use crate::export::{Answer, Exporter, Outcome};
 use crate::spool::dir::ProfileDir;
 use crate::store::{Batch, DeliveryState, Store};
 use crate::sys;
@@ -115,7 +115,7 @@ async fn answer(sending: &mut Option<Sending>) -> (Batch, Answer) {
 impl<'a> Sender<'a> {
     fn start(dir: &'a ProfileDir, lock: &'a Lock) -> Result<Self, SendError> {
         let settings = config::resolve(&sources::gather());
-        let settings_file = Stamp::of(sources::file_in_use());
+        let settings_file = Stamp::of(sources::settings_file());
         let mut store = Store::open(dir.path())?;
         let now = sys::clocks().realtime_ns;
         store.sweep(ago(now, KEEP_SETTLED), ago(now, KEEP_CONVERSATIONS))?;
@@ -150,7 +150,7 @@ impl<'a> Sender<'a> {
         if self.settings.destination.route().is_none() {
             return self.log.line(format_args!("destination {}", self.settings.destination));
         }
-        match export::build(&self.settings.destination) {
+        match Exporter::build(&self.settings.destination) {
             Ok(exporter) => self.exporter = Some(Rc::new(exporter)),
             Err(error) => self.log.line(format_args!("destination error={:?}", error.to_string())),
         }
@@ -311,16 +311,16 @@ impl<'a> Sender<'a> {
             self.active = Instant::now();
         }
         self.delivery = state;
-        let status = answer.code.map_or_else(|| "none".to_owned(), |code| code.to_string());
+        let status = answer.code.map_or_else(|| "http=none".to_owned(), |code| code.to_string());
         let spans = batch.spans.len();
         let outcome = self.delivery.outcome.as_deref().unwrap_or_default();
         let user_log = self.settings.log_file.as_deref();
         match (&answer.outcome, &answer.message) {
             (Outcome::Delivered, _) | (_, None) => {
-                self.log.export(user_log, format_args!("export spans={spans} http={status} {outcome}"));
+                self.log.export(user_log, format_args!("export spans={spans} {status} {outcome}"));
             }
             (_, Some(message)) => {
-                self.log.export(user_log, format_args!("export spans={spans} http={status} {outcome} error={message:?}"));
+                self.log.export(user_log, format_args!("export spans={spans} {status} {outcome} error={message:?}"));
             }
         }
         Ok(())
@@ -347,7 +347,7 @@ impl<'a> Sender<'a> {
             return Ok(Some(End::Stop));
         }
         let work = self.work()?;
-        if work != Work::Queued && sleep > &mut Duration::ZERO && self.executable.changed() {
+        if work != Work::Queued && !sleep.is_zero() && self.executable.changed() {
             return Ok(Some(End::Idle));
         }
         let left = life::remaining(

@@ -55,7 +55,7 @@ mod imp {
         for settings in watched {
             let _ = settings;
         }
-        AsyncFd::new(inotify)
+        crate::sys::wakeable(inotify)
     }
 }
 

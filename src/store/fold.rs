@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use super::{Store, StoreError, signed};
 use crate::conversation::{Conversation, Output, resource};
 use crate::event::Origin;
-use crate::export::encoded_len;
+use crate::export::encode::encoded_len;
 use crate::span::{Role, Span};
 
 /// One open transaction of the sender's; nothing is kept unless [`commit`](Self::commit) is called.

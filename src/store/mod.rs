@@ -1,5 +1,5 @@
 //! The SQLite store of one profile: conversation state, spans and their delivery, counters. One sender writes it; `show`
-//! reads it. Knows nothing of the network. Decided in `docs/adr/0006-sqlite-in-the-sender.md`.
+//! reads it. Knows nothing of the network. Decided in `docs/adr/0022-sqlite-in-the-sender.md`.
 
 mod fold;
 mod queue;

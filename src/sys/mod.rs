@@ -5,12 +5,13 @@ mod detach;
 mod process;
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
 use rustix::time::{ClockId, clock_gettime};
+use tokio::io::unix::AsyncFd;
 
 pub use detach::spawn_detached;
 pub use process::{Process, parent, pid_namespace, process};
@@ -66,6 +67,16 @@ pub fn random<const N: usize>() -> Option<[u8; N]> {
 /// Makes every file and folder this process creates readable by its owner only, whatever the umask was.
 pub fn create_private_files() {
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
+}
+
+/// Lets tokio wait for a descriptor of our own.
+///
+/// # Errors
+/// When the system cannot wait for this kind of descriptor, or no runtime is there.
+#[expect(unsafe_code, reason = "the safe constructor is deprecated for types that may lend out a foreign descriptor")]
+pub fn wakeable(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an OwnedFd is open as long as it lives and always gives the same descriptor.
+    unsafe { AsyncFd::register(descriptor) }.map_err(|error| error.into_parts().1)
 }
 
 /// Waits until `input` can be read without blocking, or is at its end. False when the time is over first.

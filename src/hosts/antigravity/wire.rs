@@ -1,6 +1,6 @@
 //! Reads a hook payload byte by byte: keeps the allow-listed fields, skips everything else without storing it.
 //! Memory is bounded whatever comes: a skipped value costs a depth counter, a kept one at most [`KEPT_BYTES`].
-//! It is lenient where it does not look and never recurses. No I/O; decided in `docs/adr/0004-own-payload-scanner.md`.
+//! It is lenient where it does not look and never recurses. No I/O; decided in `docs/adr/0020-own-payload-scanner.md`.
 
 use memchr::memchr2;
 
