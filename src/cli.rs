@@ -45,6 +45,7 @@ enum Command {
 }
 
 /// Runs what was typed.
+#[must_use]
 pub fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

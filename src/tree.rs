@@ -303,8 +303,6 @@ mod tests {
     #[test]
     fn an_orphan_is_shown_as_a_root() {
         let orphan = [span(4, Some(2), Role::Tool, "run_command", 1_200, 1_900)];
-        insta::assert_snapshot!(render(&BTreeMap::new(), &orphan, Style::BRIEF), @r"
-        └─ run_command    +0.000     0.700s  OK  (parent 0202020202020202 is not here)
-        ");
+        insta::assert_snapshot!(render(&BTreeMap::new(), &orphan, Style::BRIEF), @"└─ run_command    +0.000     0.700s  OK  (parent 0202020202020202 is not here)");
     }
 }

@@ -7,7 +7,6 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::{Context, bail};
 
 use crate::config::{self, Settings, sources};
-use crate::conversation::Options;
 use crate::store::{ConversationRow, Store};
 use crate::tree::{self, Style};
 
@@ -17,11 +16,7 @@ use crate::tree::{self, Style};
 /// When there is no state folder, no such conversation, or a store cannot be read.
 pub fn run(conversation: Option<&str>, list: bool) -> anyhow::Result<()> {
     let settings = config::resolve(&sources::gather());
-    let options = Options {
-        session_span: settings.session_span(),
-        span_names: settings.span_names,
-        session_idle: settings.session_idle,
-    };
+    let options = settings.options();
     let mut found = Vec::new();
     for (profile, folder) in profiles(&settings)? {
         let store = Store::open_read_only(&folder).with_context(|| format!("cannot read profile {profile}"))?;
@@ -31,7 +26,7 @@ pub fn run(conversation: Option<&str>, list: bool) -> anyhow::Result<()> {
             }
         }
     }
-    found.sort_by(|(_, _, a), (_, _, b)| b.last_event_ns.cmp(&a.last_event_ns));
+    found.sort_by_key(|(_, _, row)| std::cmp::Reverse(row.last_event_ns));
     let mut out = std::io::stdout().lock();
     if list {
         for (profile, spans, row) in &found {
@@ -63,8 +58,8 @@ fn summary(profile: &str, spans: usize, row: &ConversationRow) -> String {
 
 /// Every profile's name and folder.
 fn profiles(settings: &Settings) -> anyhow::Result<Vec<(String, PathBuf)>> {
-    let root = sources::state_dir(settings)
-        .context("no state folder: set HOME, XDG_STATE_HOME or FI_HOOK_STATE_DIR")?;
+    let root =
+        sources::state_dir(settings).context("no state folder: set HOME, XDG_STATE_HOME or FI_HOOK_STATE_DIR")?;
     let Ok(folders) = std::fs::read_dir(&root) else {
         return Ok(Vec::new());
     };

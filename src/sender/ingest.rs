@@ -1,6 +1,6 @@
 //! From the spool to the store: which files are ready, in which order they are folded, and that each counts once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -16,6 +16,9 @@ use crate::sys::Clocks;
 const HOLD_BACK: Duration = Duration::from_millis(50);
 /// Most files folded in one transaction: bounds memory when a long backlog is found.
 const MOST_FILES: usize = 1000;
+
+/// A hook is killed by agy after 10 s; what it wrote beside the spool an hour ago is nobody's.
+const UNFINISHED_NS: u64 = 3600 * 1_000_000_000;
 
 /// What one round over the spool did.
 #[derive(Debug, Default)]
@@ -51,6 +54,14 @@ struct Ready {
 }
 
 impl Ingest {
+    /// Goes on where an earlier sender stopped, which left `folded` on its list.
+    pub(super) fn resume(dir: &ProfileDir, folded: Vec<String>) -> Self {
+        let there: HashSet<String> = list(&dir.inbox()).into_iter().collect();
+        let removed = folded.into_iter().filter(|name| !there.contains(name)).collect();
+        sweep_unfinished(dir);
+        Self { removed, ..Self::default() }
+    }
+
     /// Folds what is ready, in one transaction, then removes its files.
     pub(super) fn round(
         &mut self,
@@ -179,6 +190,17 @@ fn list(inbox: &Path) -> Vec<String> {
         return Vec::new();
     };
     files.filter_map(|file| file.ok()?.file_name().into_string().ok()).collect()
+}
+
+/// Removes what hooks that were killed half way left beside the spool.
+fn sweep_unfinished(dir: &ProfileDir) {
+    let beside = dir.path().join("spool/tmp");
+    let now = crate::sys::clocks().realtime_ns;
+    for name in list(&beside) {
+        if named_time(&name).is_none_or(|time| time.saturating_add(UNFINISHED_NS) < now) {
+            let _ = fs::remove_file(beside.join(name));
+        }
+    }
 }
 
 enum Unreadable {

@@ -59,7 +59,8 @@ mod tests {
         for _ in 0..60 {
             log.line(format_args!("{long}"));
         }
-        let sizes: Vec<u64> = fs::read_dir(base.path()).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).collect();
+        let sizes: Vec<u64> =
+            fs::read_dir(base.path()).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).collect();
         assert_eq!(sizes.len(), 2);
         assert!(sizes.iter().all(|size| *size <= FILE_BYTES + 70_000), "{sizes:?}");
     }

@@ -29,6 +29,9 @@ const LAST_WORDS: Duration = Duration::from_millis(150);
 /// Longest time between looks at clocks and files, whatever is going on.
 const MOST_SLEEP: Duration = Duration::from_secs(60);
 
+/// A batch that is due later than this is one the receiver refused.
+const REFUSED_IS_LATER_NS: u64 = 3600 * 1_000_000_000;
+
 /// How a sender ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
@@ -119,6 +122,7 @@ impl<'a> Sender<'a> {
         let mut store = Store::open(dir.path())?;
         let now = sys::clocks().realtime_ns;
         store.sweep(ago(now, KEEP_SETTLED), ago(now, KEEP_CONVERSATIONS))?;
+        let ingest = Ingest::resume(dir, store.folded_files()?);
         let mut sender = Self {
             dir,
             lock,
@@ -130,7 +134,7 @@ impl<'a> Sender<'a> {
             settings_file,
             executable: Stamp::of(std::env::current_exe().ok()),
             exporter: None,
-            ingest: Ingest::default(),
+            ingest,
             agents: Agents::default(),
             gone_since: None,
             sending: None,
@@ -164,7 +168,7 @@ impl<'a> Sender<'a> {
         }
         let clocks = sys::clocks();
         let boot_id = sys::boot_id();
-        let options = self.options();
+        let options = self.settings.options();
         let round = self.ingest.round(self.dir, &mut self.store, &self.open, &options, clocks, &boot_id)?;
         if round.files > 0 {
             self.active = Instant::now();
@@ -181,14 +185,6 @@ impl<'a> Sender<'a> {
         sleep = sleep.min(self.close_sessions(&now, &options)?);
         sleep = sleep.min(self.send_next(clocks.realtime_ns).await?);
         Ok(sleep)
-    }
-
-    fn options(&self) -> Options {
-        Options {
-            session_span: self.settings.session_span(),
-            span_names: self.settings.span_names,
-            session_idle: self.settings.session_idle,
-        }
     }
 
     fn reload(&mut self) -> Result<(), SendError> {
@@ -290,7 +286,7 @@ impl<'a> Sender<'a> {
             return Ok(Duration::from_nanos(self.delivery.next_try_ns - now_ns));
         }
         let Some(batch) = self.store.next_batch(now_ns)? else {
-            let due = self.store.waiting()?.1;
+            let due = self.store.waiting()?.due_ns;
             return Ok(due.map_or(MOST_SLEEP, |due| Duration::from_nanos(due.saturating_sub(now_ns))));
         };
         self.store.trying(batch.id, now_ns)?;
@@ -327,13 +323,18 @@ impl<'a> Sender<'a> {
     }
 
     fn work(&self) -> Result<Work, SendError> {
-        if matches!(self.settings.destination, Destination::None { .. }) || self.store.waiting()?.0 == 0 {
+        let waiting = self.store.waiting()?;
+        if matches!(self.settings.destination, Destination::None { .. }) || waiting.spans == 0 {
             return Ok(Work::None);
         }
+        // All that is left are spans the receiver refused, to be tried again in hours.
+        let only_refused = waiting.spans == waiting.frozen
+            && waiting.due_ns.is_some_and(|due| due > sys::clocks().realtime_ns + REFUSED_IS_LATER_NS);
         Ok(match self.delivery.outcome.as_deref() {
             _ if self.exporter.is_none() => Work::Misconfigured,
             Some("retry") => Work::Failing,
             Some("configuration" | "refused") => Work::Misconfigured,
+            _ if only_refused => Work::Misconfigured,
             _ => Work::Queued,
         })
     }

@@ -3,5 +3,5 @@
 //! Decided in `docs/adr/0021-spool-of-files.md`.
 
 pub mod dir;
-pub mod key;
 pub mod format;
+pub mod key;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 pub use fold::Folding;
-pub use queue::{Batch, DeliveryState, Settled};
+pub use queue::{Batch, DeliveryState, Settled, Waiting};
 pub use read::{ConversationRow, StoredSpan};
 
 /// Version of the schema this program writes.

@@ -47,6 +47,17 @@ pub enum Settled {
     },
 }
 
+/// What is still to be delivered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// All spans without an outcome.
+    pub spans: u64,
+    /// Those of them that are in a batch.
+    pub frozen: u64,
+    /// CLOCK_REALTIME at which the first batch is due, nanoseconds; None without batches.
+    pub due_ns: Option<u64>,
+}
+
 /// How the destination answered last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeliveryState {
@@ -159,28 +170,29 @@ impl Store {
         Ok(())
     }
 
-    /// How many spans wait, and when the first frozen batch is due (CLOCK_REALTIME, nanoseconds).
+    /// What is still to be delivered.
     ///
     /// # Errors
     /// When SQLite refuses.
-    pub fn waiting(&self) -> Result<(u64, Option<u64>), StoreError> {
-        let queued: i64 = self
-            .db
-            .prepare_cached("SELECT count(*) FROM spans WHERE outcome IS NULL")?
-            .query_row([], |row| row.get(0))?;
-        let due: Option<i64> = self
-            .db
-            .prepare_cached("SELECT min(next_try_ns) FROM batches")?
-            .query_row([], |row| row.get(0))?;
-        Ok((unsigned(queued), due.map(unsigned)))
+    pub fn waiting(&self) -> Result<Waiting, StoreError> {
+        let mut select = self.db.prepare_cached(
+            "SELECT (SELECT count(*) FROM spans WHERE outcome IS NULL),
+             (SELECT count(*) FROM spans WHERE batch IS NOT NULL), (SELECT min(next_try_ns) FROM batches)",
+        )?;
+        Ok(select.query_row([], |row| {
+            Ok(Waiting {
+                spans: unsigned(row.get(0)?),
+                frozen: unsigned(row.get(1)?),
+                due_ns: row.get::<_, Option<i64>>(2)?.map(unsigned),
+            })
+        })?)
     }
 }
 
 /// Freezes the oldest waiting spans of one resource as a batch; None when nothing waits.
 fn freeze(transaction: &Transaction<'_>) -> Result<Option<i64>, StoreError> {
-    let mut waiting = transaction.prepare_cached(
-        "SELECT id, resource, bytes FROM spans WHERE outcome IS NULL AND batch IS NULL ORDER BY id",
-    )?;
+    let mut waiting = transaction
+        .prepare_cached("SELECT id, resource, bytes FROM spans WHERE outcome IS NULL AND batch IS NULL ORDER BY id")?;
     let mut rows = waiting.query([])?;
     let (mut members, mut resource, mut size) = (Vec::new(), 0, 0u64);
     while let Some(row) = rows.next()? {

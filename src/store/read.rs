@@ -91,6 +91,16 @@ impl Store {
         Ok(found)
     }
 
+    /// Spool files that were folded and may still lie in the spool.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn folded_files(&self) -> Result<Vec<String>, StoreError> {
+        let mut select = self.db.prepare_cached("SELECT name FROM folded_files ORDER BY name")?;
+        let rows = select.query_map([], |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// All counters by name.
     ///
     /// # Errors

@@ -1,4 +1,15 @@
-//! What the process tests share: a private machine for the real binary, and receivers to send to.
-#![expect(dead_code, reason = "each test file uses a part of this")]
+//! What several test files share: a private machine for the real binary, and receivers to send to.
 
+#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failure here is a failed test"
+)]
+
+pub(crate) mod certificates;
+pub(crate) mod proxy;
+pub(crate) mod receiver;
 pub(crate) mod sandbox;

@@ -4,6 +4,8 @@
 //! `hooks.json` files it finds, obeys their replies, and writes a [`Report`]. Tests build scripts with the types here, start
 //! the program with [`Agy`], and look into the report. Where sources on agy disagree, [`Behaviour`] lets a test choose.
 //!
+//! Command line, script and report are described in the crate's README.
+//!
 //! It never talks to a network, opens nothing but hooks.json files, its script and its report, and runs nothing but hooks.
 
 pub mod behaviour;
@@ -28,3 +30,8 @@ pub use play::recording::{RecordedEvent, Recording, RecordingError};
 pub use report::Report;
 pub use script::Script;
 pub use version::Version;
+
+/// The README's example, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,7 +1,10 @@
 //! Which hooks.json files the program reads, and what it says about them.
 
 use agy_stand_in::hooks::FileState;
-use agy_stand_in::{Agy, Event};
+use std::os::unix::process::ExitStatusExt;
+
+use agy_stand_in::report::TurnEnd;
+use agy_stand_in::{Agy, Event, Report};
 use serde_json::{Value, json};
 
 use crate::world::{World, hook, one_answer, payload};
@@ -132,4 +135,17 @@ fn a_wrong_use_says_what_to_do_and_exits_with_2() {
             String::from_utf8_lossy(&output.stderr)
         );
     }
+}
+
+#[test]
+fn the_script_of_the_readme_plays() {
+    let readme = include_str!("../../README.md");
+    let script = readme.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let world = World::silent();
+    world.write("script.json", script);
+    let output = world.agy().args(["--script", "../script.json"]).command().output().unwrap();
+    let report = Report::parse(&String::from_utf8(output.stdout).unwrap()).unwrap();
+    let ended: Vec<_> = report.turns.iter().map(|turn| turn.ended).collect();
+    assert_eq!(ended, [TurnEnd::Stopped, TurnEnd::Stopped, TurnEnd::Escaped]);
+    assert_eq!((output.status.signal(), report.faults().count()), (Some(9), 0));
 }
