@@ -3,6 +3,7 @@
 
 mod payload;
 pub mod reply;
+mod text;
 pub mod wire;
 
 use super::{Host, Scan};
