@@ -196,10 +196,7 @@ fn a_sender_killed_between_sending_and_recording_sends_the_same_batch_again() {
     };
     sandbox.hook("PostToolUse", post(1).as_bytes());
     receiver.wait_for(1);
-    let sender = sandbox.senders()[0];
-    let pid = rustix::process::Pid::from_raw(i32::try_from(sender).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    eventually("it is gone", || sandbox.senders().is_empty().then_some(()));
+    sandbox.kill_sender();
     sandbox.hook("PostToolUse", post(2).as_bytes());
     eventually("both tools", || {
         let spans = receiver.accepted_spans();

@@ -28,9 +28,9 @@ pub(super) struct Agents {
 }
 
 impl Agents {
-    /// Looks an agent up once; `captured_ns` is the CLOCK_BOOTTIME of one of its events in this boot.
-    pub(super) fn observe(&mut self, agent: &Agent, captured_ns: u64) {
-        self.seen.entry(agent.clone()).or_insert_with(|| look(agent, captured_ns));
+    /// Looks an agent up once; `captured_ns` is the CLOCK_BOOTTIME of one of its events, None if that was in another boot.
+    pub(super) fn observe(&mut self, agent: &Agent, captured_ns: Option<u64>) {
+        self.seen.entry(agent.clone()).or_insert_with(|| captured_ns.map_or(Sight::Gone, |at| look(agent, at)));
     }
 
     /// Forgets agents that no open session mentions.
