@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::destination;
 use super::lookup::Reader;
 use super::values;
-use super::{Capture, Settings, Sources, SpanNames};
+use super::{Settings, Sources, SpanNames};
 use crate::event::{Origin, Surface};
 
 const FLAG: &str = "1 or 0";
@@ -52,7 +52,7 @@ pub fn resolve(sources: &Sources) -> Settings {
                 "1, 0, or some of args, errors, prompts, outputs, results; nothing is captured",
                 values::capture,
             )
-            .unwrap_or(Capture::default()),
+            .unwrap_or_default(),
         digest: reader.read(&["FI_HOOK_DIGEST"], FLAG, values::flag).unwrap_or(false),
         log_file: reader.read(&["FI_HOOK_LOG_FILE"], PATH, path),
         state_dir: reader.read(&["FI_HOOK_STATE_DIR"], PATH, path),

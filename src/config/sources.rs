@@ -157,7 +157,8 @@ fn written_only_by(_: &std::fs::Metadata, _: u32) -> bool {
     false
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
