@@ -12,6 +12,7 @@ pub mod event;
 pub mod export;
 pub mod hosts;
 pub mod ids;
+pub mod install;
 pub mod redact;
 pub mod semconv;
 pub mod sender;
