@@ -8,6 +8,7 @@ pub mod cli;
 pub mod commands;
 pub mod config;
 pub mod conversation;
+pub mod demo;
 pub mod event;
 pub mod export;
 pub mod hosts;
