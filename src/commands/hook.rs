@@ -5,7 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::panic::catch_unwind;
 
-use crate::{capture, hosts};
+use crate::capture;
+use crate::hosts;
 
 /// Runs the hook with the words after `hook`; words it does not know are passed over, so that an older binary survives
 /// a newer hooks.json.

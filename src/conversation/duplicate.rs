@@ -14,7 +14,7 @@ const WINDOW: Duration = Duration::from_secs(120);
 /// How far apart one registration may report one event twice.
 const REPEAT: Duration = Duration::from_secs(2);
 /// Most accepted events that are remembered.
-const MAX_ACCEPTED: usize = 256;
+const MAX_ACCEPTED: usize = 128;
 /// Most registrations that are matched with one accepted event.
 const MAX_REGISTRATIONS: usize = 8;
 
@@ -77,9 +77,9 @@ pub(super) struct Recent {
 impl Recent {
     /// Tells whether an event was reported before, and remembers it if not.
     pub(super) fn sight(&mut self, event: &Event, capture: &Capture, moment: &Moment) -> Sighting {
-        self.accepted.retain(|accepted| accepted.moment.apart(moment) <= WINDOW);
+        self.accepted.retain(|accepted| moment.since(&accepted.moment) <= WINDOW);
         let identity = Identity::from(&event.action);
-        if self.matches(&identity, capture) {
+        if self.matches(&identity, capture, moment) {
             return Sighting::Duplicate;
         }
         if self.repeats(event, capture, moment) {
@@ -101,11 +101,12 @@ impl Recent {
     }
 
     /// Matches the event with the oldest accepted one of another registration that still lacks this one's report.
-    fn matches(&mut self, identity: &Identity, capture: &Capture) -> bool {
+    fn matches(&mut self, identity: &Identity, capture: &Capture, moment: &Moment) -> bool {
         let same = |accepted: &&mut Accepted| {
             accepted.registration != capture.registration
                 && accepted.identity == *identity
                 && accepted.agent == capture.agent
+                && accepted.moment.apart(moment) <= WINDOW
         };
         self.accepted.iter_mut().filter(same).any(|accepted| accepted.report_by(capture.registration))
     }

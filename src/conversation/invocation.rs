@@ -42,7 +42,10 @@ impl Conversation {
             None => self.begin_turn(Beginning::Partial, None, seen, fold),
         };
         let at = self.time(turn, seen);
-        let running = self.gathering().and_then(|gathering| gathering.call.as_mut());
+        let running = self
+            .gathering()
+            .filter(|gathering| gathering.asked.as_ref().is_none_or(|asked| !seen.moment.before(asked)))
+            .and_then(|gathering| gathering.call.as_mut());
         if let Some(call) = running.filter(|call| pairs(call.numbers, numbers)) {
             if call.model.is_none() {
                 call.model = seen.model.map(str::to_owned);

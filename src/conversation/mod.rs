@@ -11,6 +11,8 @@ mod invocation;
 mod model_call;
 mod options;
 mod preview;
+#[cfg(test)]
+mod properties;
 mod session;
 mod step;
 mod stop;
@@ -38,7 +40,7 @@ use turn::{Beginning, Gathering, Turn};
 /// The version of the serialised state. A program must not read, and so not overwrite, a newer one.
 pub const FORMAT: u32 = 1;
 /// Most turns that are remembered, so that late events find theirs.
-const MAX_TURNS: usize = 64;
+const MAX_TURNS: usize = 32;
 /// Most agent processes that one conversation is watched in.
 const MAX_AGENTS: usize = 8;
 
@@ -87,6 +89,8 @@ pub mod counts {
     pub const LATE_START: &str = "late_start";
     /// A Stop of a turn that had ended.
     pub const REPEATED_STOP: &str = "repeated_stop";
+    /// A Stop that was overtaken by the next turn: its own turn has ended as interrupted.
+    pub const LATE_STOP: &str = "late_stop";
     /// A time was bent to keep an end after its start or a child within its parent.
     pub const CLAMP: &str = "clamp";
     /// A start was forgotten because too many were waiting or its turn was forgotten.
@@ -293,7 +297,13 @@ impl Conversation {
             Beginning::Continued => self.turns.back().map(|turn| turn.span_id),
             Beginning::Fresh | Beginning::Partial => None,
         };
-        let (clock, start) = Clock::start(seen.moment, self.session.start_ns());
+        // Turns begin in order, and after all of the earlier one if the wall clock has been set back behind it.
+        let floor_ns = match self.turns.back() {
+            Some(turn) if seen.moment.realtime_ns < turn.start.ns => turn.clock.latest_ns(),
+            Some(turn) => turn.start.ns,
+            None => self.session.start_ns(),
+        };
+        let (clock, start) = Clock::start(seen.moment, floor_ns);
         let index = self.next_turn;
         self.next_turn += 1;
         self.turns.push_back(Turn {

@@ -14,17 +14,17 @@ impl Conversation {
     pub(super) fn pre_tool_use(&mut self, step: &ToolStep, seen: Seen<'_>, fold: &mut Fold<'_>) {
         let turn = self.turn_of_step(step.step, seen, fold);
         let start = self.time(turn, seen);
+        if let Some(call) = self.gathering_of(turn).and_then(|gathering| gathering.call.as_mut())
+            && call.can_own(step.step)
+        {
+            call.first_tool_ns = Some(call.first_tool_ns.map_or(start.ns, |first| first.min(start.ns)));
+        }
         if let Some(end) = self.joins.take_end(step.step, seen.moment) {
             return self.overtaken_start(step, end, seen, fold);
         }
         // The same step again: what was asked for before will not be joined any more.
         if let Some(earlier) = self.joins.take_start(step.step) {
             self.give_up(earlier, fold);
-        }
-        if let Some(call) = self.gathering_of(turn).and_then(|gathering| gathering.call.as_mut())
-            && call.can_own(step.step)
-        {
-            call.first_tool_ns.get_or_insert(start.ns);
         }
         let waiting = Waiting { step: step.step, tool: step.tool.clone(), turn, start, reported: false };
         if let Some(dropped) = self.joins.wait(waiting) {

@@ -31,6 +31,10 @@ pub(super) enum TurnEnd<'a> {
 impl Conversation {
     pub(super) fn stop(&mut self, stop: &Stop, seen: Seen<'_>, fold: &mut Fold<'_>) {
         let turn = match (self.open_turn(), self.turns.back().map(|turn| turn.index)) {
+            (Some(open), _) if self.turn(open).is_some_and(|turn| seen.moment.before(&turn.first)) => {
+                // It was overtaken by the next turn, which has ended its own turn as interrupted.
+                return fold.count(counts::LATE_STOP);
+            }
             (Some(open), _) => open,
             (None, Some(newest)) => {
                 fold.count(counts::REPEATED_STOP);

@@ -75,3 +75,68 @@ fn jitter(pause: Duration, chance: f64) -> Duration {
 fn later(now_ns: u64, pause: Duration) -> u64 {
     now_ns.saturating_add(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_790_000_000_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
+
+    fn answer(outcome: Outcome) -> Answer {
+        Answer { outcome, code: None, message: None, reason: "test" }
+    }
+
+    fn after(failures: u32, outcome: Outcome, chance: f64) -> (Settled, DeliveryState) {
+        let before = DeliveryState { failures, failing_since_ns: Some(1), ..DeliveryState::default() };
+        conclude(&answer(outcome), &before, NOW, chance)
+    }
+
+    #[test]
+    fn pauses_grow_with_jitter_up_to_a_bound() {
+        for (failures, chance, milliseconds) in [
+            (0, 1.0, 500),
+            (0, 0.0, 250),
+            (1, 1.0, 1000),
+            (3, 1.0, 4000),
+            (3, 0.5, 3000),
+            (20, 1.0, 60_000),
+            (u32::MAX, 1.0, 60_000),
+        ] {
+            let (settled, state) = after(failures, Outcome::Retry { after: None }, chance);
+            let due = NOW + milliseconds * 1_000_000;
+            assert_eq!(state.next_try_ns, due, "{failures} {chance}");
+            assert_eq!(settled, Settled::Again { next_try_ns: due });
+        }
+        let configuration = || Outcome::Configuration("words".into());
+        for (failures, seconds) in [(0, 2), (1, 4), (5, 64), (9, 300), (40, 300)] {
+            assert_eq!(after(failures, configuration(), 1.0).1.next_try_ns, NOW + seconds * SECOND, "{failures}");
+        }
+    }
+
+    #[test]
+    fn what_the_receiver_asks_for_is_honoured_within_an_hour() {
+        for (asked, seconds) in [(0, 0), (7, 7), (3600, 3600), (1_000_000, 3600)] {
+            let (_, state) = after(5, Outcome::Retry { after: Some(Duration::from_secs(asked)) }, 0.3);
+            assert_eq!(state.next_try_ns, NOW + seconds * SECOND, "{asked}");
+        }
+    }
+
+    #[test]
+    fn acceptance_ends_a_row_of_failures_and_the_row_keeps_its_beginning() {
+        let (settled, state) = after(7, Outcome::Delivered, 0.5);
+        assert_eq!((settled, state.failures, state.failing_since_ns), (Settled::Delivered, 0, None));
+        assert_eq!((state.delivered_ns, state.next_try_ns), (Some(NOW), 0));
+        let (_, state) = after(7, Outcome::Retry { after: None }, 0.5);
+        assert_eq!((state.failures, state.failing_since_ns), (8, Some(1)));
+        let partial = Outcome::Partial { rejected: 3, message: "words".into() };
+        assert_eq!(after(2, partial, 0.5).0, Settled::Partial { rejected: 3 });
+    }
+
+    #[test]
+    fn refusals_go_on_at_once_until_bisection_should_have_found_the_span() {
+        assert_eq!(after(0, Outcome::Refused, 1.0).1.next_try_ns, 0);
+        assert_eq!(after(REFUSALS - 1, Outcome::Refused, 1.0).1.next_try_ns, 0);
+        assert_eq!(after(REFUSALS, Outcome::Refused, 1.0).1.next_try_ns, NOW + 4 * SECOND);
+    }
+}

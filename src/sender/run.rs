@@ -56,6 +56,8 @@ struct Sender<'a> {
     open: HashMap<String, Conversation>,
     agents: Agents,
     gone_since: Option<Instant>,
+    /// Events are held back.
+    holding: bool,
     delivery: DeliveryState,
     sending: Option<Sending>,
     begun: Instant,
@@ -137,6 +139,7 @@ impl<'a> Sender<'a> {
             ingest,
             agents: Agents::default(),
             gone_since: None,
+            holding: false,
             sending: None,
             begun: Instant::now(),
             active: Instant::now(),
@@ -173,9 +176,8 @@ impl<'a> Sender<'a> {
         if round.files > 0 {
             self.active = Instant::now();
         }
-        if let Some(next) = round.next {
-            sleep = sleep.min(next);
-        }
+        self.holding = round.next.is_some();
+        sleep = sleep.min(round.next.unwrap_or(MOST_SLEEP));
         let captured_ns = round.captured_ns;
         for (id, conversation) in round.changed {
             self.keep_open(id, conversation);
@@ -344,8 +346,12 @@ impl<'a> Sender<'a> {
         if self.sending.is_some() {
             return Ok(None);
         }
+        let unsettled = self.holding || self.gone_since.is_some();
         if self.stopping || !self.dir.is_current_lock(self.lock) || self.store.is_newer() {
             return Ok(Some(End::Stop));
+        }
+        if unsettled {
+            return Ok(None);
         }
         let work = self.work()?;
         if work != Work::Queued && !sleep.is_zero() && self.executable.changed() {

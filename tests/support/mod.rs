@@ -9,6 +9,7 @@
     reason = "a failure here is a failed test"
 )]
 
+pub(crate) mod agent;
 pub(crate) mod certificates;
 pub(crate) mod proxy;
 pub(crate) mod receiver;

@@ -5,6 +5,7 @@ pub mod hooks_file;
 mod payload;
 pub mod registration;
 pub mod reply;
+mod text;
 pub mod wire;
 
 use super::{Host, Scan};

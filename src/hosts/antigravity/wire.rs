@@ -4,6 +4,7 @@
 
 use memchr::memchr2;
 
+use super::text::unescape;
 use crate::hosts::Progress;
 
 /// Most bytes kept of one string, before escapes are decoded; the rest of it is skipped.
@@ -353,59 +354,6 @@ fn target(in_tool_call: bool, key: &[u8]) -> Option<Target> {
         (false, b"workspacePaths") => Target::List(Field::Workspace),
         (false, _) => return None,
     })
-}
-
-/// Decodes a JSON string that may be cut anywhere and may hold invalid UTF-8: what cannot be read becomes U+FFFD, an
-/// escape or character that is cut at the end is left out.
-fn unescape(raw: &[u8]) -> String {
-    let raw = raw.utf8_chunks().fold(String::with_capacity(raw.len()), |mut text, chunk| {
-        text.push_str(chunk.valid());
-        if !chunk.invalid().is_empty() {
-            text.push(char::REPLACEMENT_CHARACTER);
-        }
-        text
-    });
-    let mut text = String::with_capacity(raw.len());
-    let mut chars = raw.chars();
-    while let Some(c) = chars.next() {
-        if c != '\\' {
-            text.push(c);
-            continue;
-        }
-        match chars.next() {
-            Some('n') => text.push('\n'),
-            Some('t') => text.push('\t'),
-            Some('r') => text.push('\r'),
-            Some('b') => text.push('\u{8}'),
-            Some('f') => text.push('\u{c}'),
-            Some('u') => text.extend(unicode(&mut chars)),
-            Some(other) => text.push(other),
-            None => {}
-        }
-    }
-    text
-}
-
-/// Reads what follows `\u`: four hex digits, and a second escape for the upper planes.
-fn unicode(chars: &mut std::str::Chars<'_>) -> Option<char> {
-    let first = hex4(chars)?;
-    if !(0xd800..0xdc00).contains(&first) {
-        return Some(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER));
-    }
-    let mut ahead = chars.clone();
-    if ahead.next() == Some('\\')
-        && ahead.next() == Some('u')
-        && let Some(second) = hex4(&mut ahead)
-        && (0xdc00..0xe000).contains(&second)
-    {
-        *chars = ahead;
-        return char::from_u32(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00));
-    }
-    Some(char::REPLACEMENT_CHARACTER)
-}
-
-fn hex4(chars: &mut std::str::Chars<'_>) -> Option<u32> {
-    (0..4).try_fold(0, |value, _| Some(value * 16 + chars.next()?.to_digit(16)?))
 }
 
 #[cfg(test)]

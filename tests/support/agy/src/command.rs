@@ -234,3 +234,37 @@ fn collect<R: Read + Send + 'static>(pipe: Option<R>, tell: Sender<Told>, ended:
 fn take(collected: &Mutex<Vec<u8>>) -> Vec<u8> {
     std::mem::take(&mut *collected.lock().unwrap_or_else(PoisonError::into_inner))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_hook_starts_once_the_groups_are_closed() {
+        let hook = Hook {
+            command: "echo started",
+            folder: Path::new("."),
+            conversation: None,
+            payload: b"",
+            timeout: Duration::from_secs(30),
+            keep_stdin_open: false,
+        };
+        let groups = Groups::default();
+        assert_eq!(run(&hook, &groups).unwrap().stdout, b"started\n");
+        groups.close(None);
+        assert!(run(&hook, &groups).is_none());
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_is_a_failed_hook() {
+        let hook = Hook {
+            command: "true",
+            folder: Path::new("no/such/folder"),
+            conversation: None,
+            payload: b"",
+            timeout: Duration::from_secs(30),
+            keep_stdin_open: false,
+        };
+        assert_eq!(run(&hook, &Groups::default()).unwrap().exit_code, Some(127));
+    }
+}

@@ -106,6 +106,7 @@ fn perform(what: &Play, stage: &Arc<Stage>) -> Result<u8, RunError> {
         }
         Play::Recording(recording) => recording::play(recording, stage),
     }
+    stage.park_if_interrupted();
     let code = u8::from(stage.aborted.is_raised());
     stage.report.finish(i32::from(code), None);
     Ok(code)

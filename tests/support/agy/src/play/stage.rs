@@ -104,13 +104,11 @@ impl Stage {
         std::process::exit(128 + signal)
     }
 
-    /// What follows when no hook may start. After a signal nothing does: the program is about to end, and must not end
-    /// in the ordinary way before.
-    pub(crate) fn halted(&self) -> Cut {
+    /// After a signal nothing follows: the program is about to end, and must not end in another way before.
+    pub(crate) fn park_if_interrupted(&self) {
         if self.interrupted.load(Ordering::SeqCst) {
             park();
         }
-        Cut::Halted
     }
 
     /// Runs the handlers of one event, when it is the conversation's turn.
@@ -147,7 +145,10 @@ impl Stage {
             timeout: action.handler.timeout,
             keep_stdin_open: self.behaviour.keep_stdin_open,
         };
-        let run = run(&hook, &self.groups).ok_or_else(|| self.halted())?;
+        let run = run(&hook, &self.groups);
+        // A hook that died of the signal must not count as one that failed.
+        self.park_if_interrupted();
+        let run = run.ok_or(Cut::Halted)?;
         let end = HookEnd { exit_code: run.exit_code, stdout: &run.stdout, timed_out: run.timed_out };
         let effect = interpret(firing.event, end, &self.behaviour);
         self.report.record(&Record::Hook(Box::new(record(firing, source, action, started, run, &effect))));

@@ -108,6 +108,14 @@ fn an_unknown_key_before_a_model_call_aborts_the_turn_and_the_program() {
 }
 
 #[test]
+fn an_abort_asks_no_further_hook() {
+    let world = World::new();
+    let probe = |command: &str| hook(&[(Event::PreInvocation, command)]);
+    world.global(&json!({"a": probe("exit 1"), "b": probe("cat > /dev/null")}));
+    assert_eq!(world.run(&one_answer()).report.hooks.len(), 1);
+}
+
+#[test]
 fn an_abort_stops_the_other_conversations_too() {
     let world = world_where(Event::PreInvocation, r#"case "$(cat)" in *1f0a2c1e*) echo '{"x":1}';; esac"#);
     let slow = Turn::prompt("slow").call(ModelCall::new().pause_ms(60_000)).answer();

@@ -69,6 +69,13 @@ fn agy_waits_for_the_end_of_stdout_and_not_only_for_the_process() {
 }
 
 #[test]
+fn a_child_that_holds_stderr_holds_agy_up_too() {
+    let world = World::with(&[(Event::Stop, "sleep 0.4 > /dev/null & echo soon")]);
+    let hook = world.run(&one_answer()).report.hooks.remove(0);
+    assert!(hook.wall_ms >= 400.0 && hook.stdout_ms.unwrap() < hook.wall_ms, "{hook:?}");
+}
+
+#[test]
 fn a_child_that_lets_go_of_stdout_and_stderr_holds_nobody_up() {
     let world = World::with(&[(Event::Stop, "sleep 20 > /dev/null 2>&1 & echo soon")]);
     let hook = world.run(&one_answer()).report.hooks.remove(0);

@@ -215,10 +215,12 @@ fn hooks_of_parallel_tools_overlap_on_threads() {
 
 #[test]
 fn conversations_take_turns_event_by_event() {
+    // The first one starts late: without turns the other would be ahead.
     let answer = |id: &str, count| {
         (0..count).fold(Conversation::new().id(id), |conversation, _| conversation.turn(Turn::prompt("hi").answer()))
     };
-    let script = Script::new().with(answer(ID, 1)).with(answer(CHILD, 2)).interleave(Interleave::Alternate);
+    let script =
+        Script::new().with(answer(ID, 1).pause_ms(150)).with(answer(CHILD, 2)).interleave(Interleave::Alternate);
     let run = World::silent().run(&script);
     let order: String = run.report.hooks.iter().map(|hook| if hook.conversation == ID { 'a' } else { 'b' }).collect();
     assert_eq!(order, "ababababbbb");
