@@ -38,13 +38,14 @@ pub struct Wish {
 /// # Errors
 /// When the program is not where it would be registered, a hooks.json of somebody else is there, or the disk refuses.
 pub fn install(wish: &Wish) -> anyhow::Result<()> {
-    let program = Program::find(wish)?;
+    let listed = hooks_file(wish.folder.as_deref(), wish.global)?;
+    let program = Program::find(wish, &listed)?;
     let registration = Registration::new(&program.word, wish.pre_tool_use);
     let mut out = std::io::stdout().lock();
     if wish.print {
         return Ok(write!(out, "{}", registration.file_text())?);
     }
-    let file = apply::target(&hooks_file(wish.folder.as_deref(), wish.global)?)?;
+    let file = apply::target(&listed)?;
     let planned = plan::install(apply::read(&file)?.as_deref(), &registration);
     if let Installation::LeaveAlone(reason) = &planned {
         writeln!(out, "{}", registration.member_text().trim_end())?;
@@ -136,10 +137,9 @@ struct Program {
 }
 
 impl Program {
-    fn find(wish: &Wish) -> anyhow::Result<Self> {
+    fn find(wish: &Wish, hooks_file: &Path) -> anyhow::Result<Self> {
         if wish.vendor {
-            let path = vendored(&hooks_file(wish.folder.as_deref(), wish.global)?);
-            return Ok(Self { path, word: ShellWord::vendored(), vendor: true });
+            return Ok(Self { path: vendored(hooks_file), word: ShellWord::vendored(), vendor: true });
         }
         let folder = match &wish.bin_dir {
             Some(folder) => {
