@@ -94,8 +94,8 @@ fn refuse_if_missing(arrival: Arrival, folder: &Path) -> anyhow::Result<()> {
 /// Where the spans went, in plain words; an error when the destination has not taken all of them.
 fn judge(destination: &Destination, delivered: Option<&Delivery>, folder: &Path) -> anyhow::Result<String> {
     let Some(delivery) = delivered else {
-        if let Destination::None { .. } = destination {
-            return Ok(format!("stored in {}; destination {destination}", folder.display()));
+        if let Destination::None { reason } = destination {
+            return Ok(format!("stored in {}; {reason}", folder.display()));
         }
         bail!("the spans wait in the store; destination {destination}");
     };

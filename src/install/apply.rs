@@ -172,9 +172,8 @@ fn sync_folder(path: &Path) -> Result<(), ApplyError> {
 /// # Errors
 /// Says what is wrong with it.
 pub fn check_program(path: &Path) -> Result<(), ProgramError> {
-    let metadata = match fs::metadata(path) {
-        Ok(metadata) => metadata,
-        Err(_) => return Err(ProgramError::Missing(path.to_owned())),
+    let Ok(metadata) = fs::metadata(path) else {
+        return Err(ProgramError::Missing(path.to_owned()));
     };
     if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {
         return Err(ProgramError::NotExecutable(path.to_owned()));
