@@ -20,7 +20,7 @@ use crate::spool::format::{Captured, Entry, Note, encode};
 use crate::sys;
 
 /// Set by agy for every hook (measured 1.2.7): proof that an agent is among our ancestors.
-const MARK: &str = "ANTIGRAVITY_CONVERSATION_ID";
+pub const MARK: &str = "ANTIGRAVITY_CONVERSATION_ID";
 /// Longest chain of shells between the agent and us.
 const MOST_SHELLS: usize = 8;
 /// Most characters kept of an event name that is none of the host's.
