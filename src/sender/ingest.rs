@@ -123,8 +123,10 @@ impl Ingest {
         for (id, conversation) in &round.changed {
             fold.keep(id, conversation, outputs.get(id).map_or(&[], Vec::as_slice))?;
         }
-        fold.commit()?;
+        // Nobody dies of a record any more from here on, and writing to a slow disk is when a kill from outside is most
+        // likely to hit.
         self.suspects.end(dir);
+        fold.commit()?;
         self.removed.clear();
         for name in names {
             if fs::remove_file(inbox.join(&name)).is_ok() {

@@ -153,7 +153,8 @@ impl Drop for Sandbox {
     }
 }
 
-fn kill(pid: u32) {
+/// Kills a process at once.
+pub(crate) fn kill(pid: u32) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     // It may be gone already.
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
