@@ -1,6 +1,11 @@
 //! Field reports C4 and C7: whoever is killed, and whenever, every complete event arrives once and under one id.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a failure here is a failed test"
+)]
 
 mod support;
 

@@ -8,7 +8,7 @@ impl Chance {
     /// The stream of `SEED` in the environment, else of `seed`; printed, so that a failure shows it.
     pub(crate) fn seeded(seed: u64) -> Self {
         let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(seed);
-        println!("SEED={seed}");
+        eprintln!("SEED={seed}");
         Self(seed)
     }
 
