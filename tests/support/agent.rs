@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use agy_stand_in::Agy;
 use serde_json::{Value, json};
 
-use super::sandbox::{PROGRAM, Sandbox};
+use super::sandbox::{Sandbox, program};
 
 /// Builds the stand-in once; it is a package of its own, so that nobody installs it with the program.
 pub(crate) fn agy_program() -> PathBuf {
@@ -27,7 +27,8 @@ pub(crate) fn agy_program() -> PathBuf {
 
 /// The member that registers the program for every event, in agy's two shapes, guarded as the installer does it.
 pub(crate) fn registration() -> Value {
-    let handler = |event: &str| json!({"type": "command", "command": format!("\"{PROGRAM}\" hook antigravity {event} 2>/dev/null || :"), "timeout": 10});
+    let program = program();
+    let handler = |event: &str| json!({"type": "command", "command": format!("\"{program}\" hook antigravity {event} 2>/dev/null || :"), "timeout": 10});
     let flat = |event: &str| json!([handler(event)]);
     let group = |event: &str| json!([{"matcher": "*", "hooks": [handler(event)]}]);
     json!({
