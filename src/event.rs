@@ -131,14 +131,14 @@ pub struct Capture {
     pub traceparent: Option<String>,
 }
 
-/// The process that ran the hook: the first ancestor that is no shell, as far as the hook looked.
+/// The process that ran the hook: the first ancestor that is no shell.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Agent {
     /// Process id in the hook's PID namespace; above 1.
     pub pid: u32,
     /// Inode of the hook's PID namespace; 0 where there are none.
     pub namespace: u64,
-    /// Whether ANTIGRAVITY_CONVERSATION_ID was set: then any ancestor is taken for the agent, else only a known name.
+    /// Whether ANTIGRAVITY_CONVERSATION_ID was set: then any ancestor was taken for the agent, else only a known name.
     pub marked: bool,
 }
 

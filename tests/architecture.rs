@@ -119,10 +119,10 @@ fn row<'a>(names: impl Iterator<Item = &'a str>, module: &str) -> Option<&'a str
 
 fn used(text: &str) -> Vec<String> {
     let code = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
-    code.match_indices("crate::")
-        .map(|(at, _)| {
-            code[at + "crate::".len()..].chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | ':')).collect()
-        })
+    let names = code.split("crate::").skip(1);
+    names
+        .map(|name| name.chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | ':')).collect::<String>())
+        .filter(|name| !name.is_empty())
         .collect()
 }
 

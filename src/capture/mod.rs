@@ -20,6 +20,8 @@ use crate::sys;
 
 /// Set by agy for every hook (measured 1.2.7): proof that an agent is among our ancestors.
 const MARK: &str = "ANTIGRAVITY_CONVERSATION_ID";
+/// Longest chain of shells between the agent and us.
+const MOST_SHELLS: usize = 8;
 /// Most characters kept of an event name that is none of the host's.
 const UNKNOWN_EVENT_CHARS: usize = 64;
 
@@ -122,17 +124,25 @@ fn capture(host: &dyn Host, clocks: sys::Clocks) -> Capture {
     }
 }
 
-/// The agent's process as far as one look tells: our parent, or the parent of the shell that runs us.
+/// The agent's process: the first of our ancestors that is no shell.
+///
+/// Found here and not in the sender, since a shell between the agent and us is gone when we are: a wrapper script would
+/// else look like an agent that ends after every hook.
 fn agent(host: &dyn Host) -> Option<Agent> {
     let marked = std::env::var_os(MARK).is_some_and(|id| !id.is_empty());
     // At a terminal somebody tries us out by hand.
     if rustix::termios::isatty(rustix::stdio::stdin()) {
         return None;
     }
-    let parent = sys::parent()?;
-    let pid = if parent.is_shell() { parent.parent } else { parent.pid };
-    let plausible = marked || parent.is_shell() || host.is_agent(&parent.name);
-    (pid > 1 && plausible).then(|| Agent { pid, namespace: sys::pid_namespace(), marked })
+    let mut ancestor = sys::parent()?;
+    for _ in 0..MOST_SHELLS {
+        if !ancestor.is_shell() {
+            break;
+        }
+        ancestor = sys::process(ancestor.parent)?;
+    }
+    let plausible = marked || host.is_agent(&ancestor.name);
+    (ancestor.pid > 1 && plausible).then(|| Agent { pid: ancestor.pid, namespace: sys::pid_namespace(), marked })
 }
 
 /// Tells apart two hooks.json files that both register us: agy runs a hook in the folder of its file.

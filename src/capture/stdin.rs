@@ -19,7 +19,8 @@ const PIECE: usize = 64 * 1024;
 pub(super) fn read(mut scan: Option<&mut (dyn Scan + 'static)>) {
     let input = rustix::stdio::stdin();
     let begun = Instant::now();
-    let mut piece = Vec::with_capacity(PIECE);
+    // On the stack and never cleared: only the pages that bytes arrive in are touched.
+    let mut piece = [std::mem::MaybeUninit::uninit(); PIECE];
     let mut progress = if scan.is_some() { Progress::More } else { Progress::Invalid };
     loop {
         let left = TOTAL.saturating_sub(begun.elapsed());
@@ -27,17 +28,16 @@ pub(super) fn read(mut scan: Option<&mut (dyn Scan + 'static)>) {
         if left.is_zero() || !sys::wait_readable(input, limit).unwrap_or(false) {
             return;
         }
-        piece.clear();
-        match rustix::io::read(input, rustix::buffer::spare_capacity(&mut piece)) {
-            Ok(0) => return,
-            Ok(_) => {}
+        let bytes = match rustix::io::read(input, &mut piece) {
+            Ok(([], _)) => return,
+            Ok((bytes, _)) => bytes,
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => continue,
             Err(_) => return,
-        }
+        };
         if progress == Progress::More
             && let Some(scan) = scan.as_deref_mut()
         {
-            progress = scan.feed(&piece);
+            progress = scan.feed(bytes);
         }
     }
 }

@@ -38,6 +38,11 @@ impl From<&Now> for Moment {
 }
 
 impl Moment {
+    /// The boot and the time since then.
+    pub(super) fn in_boot(&self) -> (&str, u64) {
+        (&self.boot, self.boottime_ns)
+    }
+
     fn same_boot(&self, other: &Self) -> bool {
         !self.boot.is_empty() && self.boot == other.boot
     }

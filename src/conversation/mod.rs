@@ -254,6 +254,12 @@ impl Conversation {
         &self.id
     }
 
+    /// The boot in which the newest event was captured, and its CLOCK_BOOTTIME in nanoseconds.
+    #[must_use]
+    pub fn last_event_in_boot(&self) -> (&str, u64) {
+        self.last.in_boot()
+    }
+
     /// When the newest event was captured: CLOCK_REALTIME in nanoseconds since 1970; 0 before the first event.
     #[must_use]
     pub const fn last_event_ns(&self) -> u64 {

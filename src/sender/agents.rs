@@ -8,11 +8,7 @@ use rustix::process::{Pid, PidfdFlags};
 use tokio::io::unix::AsyncFd;
 
 use crate::event::Agent;
-use crate::hosts::HOSTS;
 use crate::sys;
-
-/// Longest chain of shells between a hook and its agent.
-const MOST_SHELLS: usize = 8;
 
 /// What is known about one agent.
 #[derive(Debug)]
@@ -32,9 +28,9 @@ pub(super) struct Agents {
 }
 
 impl Agents {
-    /// Looks an agent up once; `captured_ns` is the CLOCK_BOOTTIME of one of its events in this boot.
-    pub(super) fn observe(&mut self, agent: &Agent, captured_ns: u64) {
-        self.seen.entry(agent.clone()).or_insert_with(|| look(agent, captured_ns));
+    /// Looks an agent up once; `captured_ns` is the CLOCK_BOOTTIME of one of its events, None if that was in another boot.
+    pub(super) fn observe(&mut self, agent: &Agent, captured_ns: Option<u64>) {
+        self.seen.entry(agent.clone()).or_insert_with(|| captured_ns.map_or(Sight::Gone, |at| look(agent, at)));
     }
 
     /// Forgets agents that no open session mentions.
@@ -73,36 +69,21 @@ impl Agents {
     }
 }
 
-/// Finds the process, walks up over shells, and takes a pidfd of it.
+/// Takes a pidfd of the process, if it is the one that ran the hook.
 fn look(agent: &Agent, captured_ns: u64) -> Sight {
     if agent.namespace != sys::pid_namespace() || agent.namespace == 0 {
         return Sight::Unobservable;
     }
-    // What cannot be told to have been an agent gets the benefit of the doubt of idleness.
-    let lost = if agent.marked { Sight::Gone } else { Sight::Unobservable };
-    let mut pid = agent.pid;
-    for _ in 0..MOST_SHELLS {
-        // The pidfd first: what is read afterwards is about the same process, or there is none any more.
-        let pidfd = i32::try_from(pid)
-            .ok()
-            .and_then(Pid::from_raw)
-            .and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK).ok());
-        let (Some(pidfd), Some(process)) = (pidfd, sys::process(pid)) else {
-            return lost;
-        };
+    // The pidfd first: what is read afterwards is about the same process, or there is none any more.
+    let pidfd = i32::try_from(agent.pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK).ok());
+    match (pidfd, sys::process(agent.pid)) {
         // A process that started after the event has inherited the number of one that is gone.
-        if process.started_ns > captured_ns {
-            return lost;
+        (Some(pidfd), Some(process)) if process.started_ns <= captured_ns => {
+            sys::wakeable(pidfd).map_or(Sight::Unobservable, Sight::Live)
         }
-        if process.is_shell() && process.parent > 1 {
-            pid = process.parent;
-            continue;
-        }
-        let known = HOSTS.iter().any(|host| host.is_agent(&process.name));
-        if !(known || agent.marked) || process.pid <= 1 {
-            return Sight::Unobservable;
-        }
-        return sys::wakeable(pidfd).map_or(Sight::Unobservable, Sight::Live);
+        _ => Sight::Gone,
     }
-    Sight::Unobservable
 }

@@ -25,8 +25,6 @@ const UNFINISHED_NS: u64 = 3600 * 1_000_000_000;
 pub(super) struct Round {
     /// Conversations that events were folded into, as they are now.
     pub(super) changed: HashMap<String, Conversation>,
-    /// CLOCK_BOOTTIME of the last event of each of them, if it was captured in this boot.
-    pub(super) captured_ns: HashMap<String, u64>,
     /// Spool files folded.
     pub(super) files: usize,
     /// When the next file is ready; zero if more are ready now.
@@ -103,7 +101,7 @@ impl Ingest {
         let mut outputs: BTreeMap<String, Vec<Output>> = BTreeMap::new();
         for file in &ready {
             if fold.claim_file(&file.name)? {
-                self.fold_one(&fold, &file.entry, open, options, boot_id, &mut round, &mut outputs)?;
+                self.fold_one(&fold, &file.entry, open, options, &mut round, &mut outputs)?;
                 round.files += 1;
             } else {
                 fold.count("spool_replayed", 1)?;
@@ -125,14 +123,12 @@ impl Ingest {
         Ok(round)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the state of one round, borrowed apart")]
     fn fold_one(
         &mut self,
         fold: &Folding<'_>,
         entry: &Entry,
         open: &HashMap<String, Conversation>,
         options: &Options,
-        boot_id: &str,
         round: &mut Round,
         outputs: &mut BTreeMap<String, Vec<Output>>,
     ) -> Result<(), SendError> {
@@ -161,10 +157,7 @@ impl Ingest {
             }),
         };
         let made = conversation.apply(&captured.event, capture, options);
-        outputs.entry(id.clone()).or_default().extend(made);
-        if capture.boot_id == boot_id {
-            round.captured_ns.insert(id, capture.boottime_ns);
-        }
+        outputs.entry(id).or_default().extend(made);
         Ok(())
     }
 }

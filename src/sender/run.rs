@@ -147,7 +147,7 @@ impl<'a> Sender<'a> {
         };
         sender.log.line(format_args!("start version={} pid={}", env!("CARGO_PKG_VERSION"), std::process::id()));
         sender.connect();
-        sender.watch_agents(&HashMap::new());
+        sender.watch_agents(&sys::boot_id());
         Ok(sender)
     }
 
@@ -178,11 +178,10 @@ impl<'a> Sender<'a> {
         }
         self.holding = round.next.is_some();
         sleep = sleep.min(round.next.unwrap_or(MOST_SLEEP));
-        let captured_ns = round.captured_ns;
         for (id, conversation) in round.changed {
             self.keep_open(id, conversation);
         }
-        self.watch_agents(&captured_ns);
+        self.watch_agents(&boot_id);
         let now = Now { realtime_ns: clocks.realtime_ns, boottime_ns: clocks.boottime_ns, boot_id };
         sleep = sleep.min(self.close_sessions(&now, &options)?);
         sleep = sleep.min(self.send_next(clocks.realtime_ns).await?);
@@ -208,13 +207,11 @@ impl<'a> Sender<'a> {
         }
     }
 
-    fn watch_agents(&mut self, captured_ns: &HashMap<String, u64>) {
-        for (id, conversation) in &self.open {
+    fn watch_agents(&mut self, boot_id: &str) {
+        for conversation in self.open.values() {
+            let (boot, boottime_ns) = conversation.last_event_in_boot();
             for agent in conversation.agents() {
-                // Without an event of this boot the process must be older than the store's last word: now is safe,
-                // since a process that started since would be a new agent with events of its own.
-                let captured = captured_ns.get(id).copied().unwrap_or_else(|| sys::clocks().boottime_ns);
-                self.agents.observe(&agent, captured);
+                self.agents.observe(&agent, (boot == boot_id).then_some(boottime_ns));
             }
         }
         let open = &self.open;
@@ -271,7 +268,7 @@ impl<'a> Sender<'a> {
             self.active = Instant::now();
         }
         if last_words_are_in {
-            self.watch_agents(&HashMap::new());
+            self.watch_agents(&now.boot_id);
         }
         Ok(sleep)
     }

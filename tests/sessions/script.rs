@@ -1,9 +1,10 @@
-//! Reads `events.ndjson`. The mapping from a payload to an event is `event_of` alone.
+//! Reads `events.ndjson`; payloads go through the same scanner as in the hook process.
 
 use std::time::Duration;
 
 use fi_hook_to_otlp::conversation::{Now, Options, SessionSpan, SpanNames};
-use fi_hook_to_otlp::event::{Action, Agent, Capture, Event, Invocation, Origin, Stop, Surface, ToolStep};
+use fi_hook_to_otlp::event::{Agent, Capture, Event, Origin};
+use fi_hook_to_otlp::hosts::{self, Progress};
 use serde_json::Value;
 
 /// When the scripts begin: 2026-11-30T09:00:00Z.
@@ -132,34 +133,7 @@ fn agent_of(pid: &Value) -> Agent {
 
 /// What the hook process makes of a payload.
 fn event_of(name: &str, payload: &Value) -> Event {
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let failed = payload["error"].as_str().is_some_and(|error| !error.is_empty());
-    let call =
-        Invocation { num: payload["invocationNum"].as_i64(), initial_steps: payload["initialNumSteps"].as_i64() };
-    let step = ToolStep { step: payload["stepIdx"].as_i64(), tool: text(&payload["toolCall"]["name"]), failed };
-    let action = match name {
-        "SessionStart" => Action::SessionStart,
-        "PreInvocation" => Action::PreInvocation(call),
-        "PostInvocation" => Action::PostInvocation(call),
-        "PreToolUse" => Action::PreToolUse(step),
-        "PostToolUse" => Action::PostToolUse(step),
-        "Stop" => Action::Stop(Stop {
-            reason: text(&payload["terminationReason"]),
-            execution_num: payload["executionNum"].as_i64(),
-            fully_idle: payload["fullyIdle"].as_bool(),
-            failed,
-        }),
-        other => panic!("unknown event {other}"),
-    };
-    let path = payload["transcriptPath"].as_str().unwrap_or_default();
-    let surface = [("antigravity-cli", Surface::Cli), ("antigravity-ide", Surface::Ide)]
-        .into_iter()
-        .find(|(folder, _)| path.contains(&format!("/.gemini/{folder}/")))
-        .map(|(_, surface)| surface);
-    Event {
-        conversation: text(&payload["conversationId"]).unwrap(),
-        model: text(&payload["modelName"]),
-        surface,
-        action,
-    }
+    let mut scan = hosts::find("antigravity").unwrap().scan(name).unwrap();
+    assert_eq!(scan.feed(payload.to_string().as_bytes()), Progress::Complete);
+    scan.finish().unwrap().event
 }

@@ -101,6 +101,18 @@ impl Sandbox {
             .collect()
     }
 
+    /// Kills the sender and waits until its lock is free: a dying process has no words in /proc any more while it still
+    /// holds its files.
+    pub(crate) fn kill_sender(&self) {
+        for pid in self.senders() {
+            kill(pid);
+        }
+        let lock = fs::File::open(self.profile().join("sender.lock")).unwrap();
+        eventually("the lock is free", || {
+            rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).ok()
+        });
+    }
+
     /// The only profile's folder.
     pub(crate) fn profile(&self) -> PathBuf {
         self.state().join("default")
@@ -142,10 +154,15 @@ impl Sandbox {
 impl Drop for Sandbox {
     fn drop(&mut self) {
         for pid in self.senders() {
-            let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            kill(pid);
         }
     }
+}
+
+fn kill(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    // It may be gone already.
+    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
 }
 
 /// Writes a payload and waits for the end. A hook that does not read is no failure here.

@@ -282,3 +282,22 @@ impl HookRecord {
         digits.chunks_exact(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOOL: &str = r#"{"tool":{"conversation":"c","stepIdx":2,"name":"view_file","result":"ran","reason":""}}"#;
+
+    #[test]
+    fn the_torn_last_line_of_a_killed_program_is_left_out() {
+        let report = Report::parse(&format!("{TOOL}\n{}", TOOL.split_at(20).0)).unwrap();
+        assert_eq!((report.tools.len(), report.totals.is_none()), (1, true));
+    }
+
+    #[test]
+    fn a_line_that_is_none_is_named() {
+        let error = Report::parse(&format!("{TOOL}\n{{\"other\":1}}\n")).unwrap_err().to_string();
+        assert!(error.starts_with("line 2 is not of a report"), "{error}");
+    }
+}
