@@ -44,15 +44,20 @@ pub(crate) const WHOLE: [&str; 19] = [
 /// Five turns: tools one after the other, at the same time, with an error; a tool that the user stops with Esc; a model
 /// error; and, resumed by an older agy in a process of its own, a turn with thin payloads and one that is killed.
 pub(crate) fn play(sandbox: &Sandbox) {
-    let run = sandbox.agy().env("TRACEPARENT", TRACEPARENT).run(&first_run()).unwrap();
-    assert_eq!(run.report.faults().count(), 0, "{:?}", run.report);
-    let ran = run.report.tools.iter().filter(|tool| tool.result == ToolResult::Ran).count();
-    assert_eq!((ran, run.report.tools.len()), (3, 4), "{:?}", run.report.tools);
-    let steps = run.report.totals.unwrap().conversations[ID];
+    let steps = play_first_run(sandbox);
     // The session has ended before it is resumed; otherwise it would be one that never stopped.
     expected::ended(sandbox, ID);
     let run = sandbox.agy().run(&second_run(steps)).unwrap();
     assert_eq!(run.report.faults().count(), 0, "{:?}", run.report);
+}
+
+/// The turns before the resume; returns how many steps the conversation has then.
+pub(crate) fn play_first_run(sandbox: &Sandbox) -> u64 {
+    let run = sandbox.agy().env("TRACEPARENT", TRACEPARENT).run(&first_run()).unwrap();
+    assert_eq!(run.report.faults().count(), 0, "{:?}", run.report);
+    let ran = run.report.tools.iter().filter(|tool| tool.result == ToolResult::Ran).count();
+    assert_eq!((ran, run.report.tools.len()), (3, 4), "{:?}", run.report.tools);
+    run.report.totals.unwrap().conversations[ID]
 }
 
 /// Plays it, waits until it is delivered, and says what must have arrived.

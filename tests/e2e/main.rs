@@ -15,7 +15,9 @@
 mod conversation;
 mod ddapm;
 mod expected;
+mod jaeger;
 mod otlp_json;
 mod process;
+mod rotel;
 #[path = "../support/mod.rs"]
 mod support;

@@ -44,9 +44,20 @@ pub(crate) fn registration() -> Value {
 impl Sandbox {
     /// Registers the program in the workspace's hooks.json.
     pub(crate) fn register(&self) {
+        self.write_hooks(&registration());
+    }
+
+    /// The same without one event.
+    pub(crate) fn register_without(&self, event: &str) {
+        let mut registration = registration();
+        registration.as_object_mut().unwrap().remove(event).unwrap();
+        self.write_hooks(&registration);
+    }
+
+    fn write_hooks(&self, registration: &Value) {
         let folder = self.work().join(".agents");
         fs::create_dir_all(&folder).unwrap();
-        let hooks = json!({"fi-hook-to-otlp": registration()});
+        let hooks = json!({"fi-hook-to-otlp": registration});
         fs::write(folder.join("hooks.json"), serde_json::to_vec_pretty(&hooks).unwrap()).unwrap();
     }
 
