@@ -2,7 +2,7 @@
 //! A folder is a test. `INSTA_UPDATE=always cargo test --test sessions` accepts; the diff of the tree is the review.
 //! The form of a line is described in `tests/sessions/README.md`.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 #[path = "sessions/checks.rs"]
 mod checks;

@@ -32,6 +32,11 @@ pub(super) fn success(content_type: &str, body: &[u8]) -> Option<Partial> {
         return json_success(&serde_json::from_slice(body).ok()?);
     }
     let response = ExportTraceServiceResponse::decode(body).ok()?;
+    // Plain text can pass for fields that nobody knows, so without the right type every byte must be known.
+    let declared = ["protobuf", "octet-stream"].iter().any(|kind| content_type.contains(kind));
+    if !declared && response.encoded_len() != body.len() {
+        return None;
+    }
     let partial = response.partial_success.unwrap_or_default();
     Some(Partial {
         rejected: u64::try_from(partial.rejected_spans).unwrap_or_default(),
@@ -62,10 +67,10 @@ pub(super) fn words(content_type: &str, body: &[u8]) -> String {
     if is_page(content_type, body) {
         return title(&text).unwrap_or("a page").to_owned();
     }
-    if content_type.contains("protobuf") {
-        if let Ok(status) = tonic_types::pb::Status::decode(body) {
-            return status.message;
-        }
+    if content_type.contains("protobuf")
+        && let Ok(status) = tonic_types::pb::Status::decode(body)
+    {
+        return status.message;
     }
     if let Some(message) = serde_json::from_slice(body).ok().as_ref().and_then(json_words) {
         return message;
@@ -121,6 +126,8 @@ mod tests {
             ("text/html; charset=utf-8", b"hello", None),
             ("", b"<!doctype html><html>", None),
             ("text/plain", b"hello", None),
+            ("text/plain", b"xxxx", None),
+            ("application/x-protobuf", b"xxxx", rejected(0, "")),
             ("application/json", b"{", None),
         ] {
             assert_eq!(success(content_type, body), expected, "{content_type} {}", String::from_utf8_lossy(body));

@@ -51,7 +51,12 @@ fn kind_of(error: &(dyn Error + 'static)) -> Option<Failure> {
         // What the library itself objects to is a stream of bytes that is no HTTP/2.
         return h2.is_library().then_some(Failure::Protocol);
     }
-    error.downcast_ref::<hyper::Error>().filter(|hyper| hyper.is_parse()).map(|_| Failure::Protocol)
+    // A receiver that speaks HTTP/2 sends first; hyper has no question for that case, so its words have to do.
+    let unexpected = |hyper: &hyper::Error| hyper.to_string().contains("unexpected message");
+    error
+        .downcast_ref()
+        .filter(|hyper: &&hyper::Error| hyper.is_parse() || unexpected(hyper))
+        .map(|_| Failure::Protocol)
 }
 
 /// Tells the cases of the tunnel's error, whose type is not exported, by its words; tests with a real proxy pin them.

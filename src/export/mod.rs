@@ -11,6 +11,7 @@ mod failure;
 mod grpc;
 mod headers;
 mod http;
+mod sniff;
 mod tls;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
 //! What several test files share: a private machine for the real binary, and receivers to send to.
 
+#![cfg(test)]
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(
     clippy::unwrap_used,
@@ -13,4 +14,6 @@ pub(crate) mod agent;
 pub(crate) mod certificates;
 pub(crate) mod proxy;
 pub(crate) mod receiver;
+pub(crate) mod reply;
 pub(crate) mod sandbox;
+pub(crate) mod spans;
