@@ -15,6 +15,7 @@
 mod conversation;
 mod ddapm;
 mod expected;
+mod future_agi;
 mod jaeger;
 mod otlp_json;
 mod process;

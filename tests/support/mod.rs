@@ -12,6 +12,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod certificates;
+pub(crate) mod future_agi;
 pub(crate) mod proxy;
 pub(crate) mod receiver;
 pub(crate) mod reply;
