@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
@@ -34,6 +35,12 @@ enum Command {
         #[arg(long, default_value = "default")]
         profile: String,
     },
+    /// Deliver now what is recorded, and say why if something is left.
+    Flush {
+        /// Seconds to wait for the destination.
+        #[arg(long, default_value_t = 30)]
+        timeout: u64,
+    },
     /// Print a recorded conversation as a tree, the newest one by default.
     Show {
         /// The conversation's id, or the start of it.
@@ -63,6 +70,7 @@ pub fn run() -> ExitCode {
             Ok(())
         }
         Command::Send { profile } => commands::send::run(&profile),
+        Command::Flush { timeout } => commands::flush::run(Duration::from_secs(timeout)),
         Command::Show { conversation, list } => commands::show::run(conversation.as_deref(), list),
     };
     match done {
