@@ -68,6 +68,11 @@ pub(crate) fn play_and_deliver(sandbox: &Sandbox) -> Vec<expected::Seen> {
     whole
 }
 
+/// The trace where the root is sent again after the resume, as for Future AGI, and so tells of it.
+pub(crate) fn whole_with_root_updated() -> Vec<String> {
+    WHOLE.iter().map(|line| line.replace("end=process_exit", "end=process_exit session.resumed=true")).collect()
+}
+
 fn first_run() -> Script {
     let tools = Turn::prompt("fix the test")
         .call(ModelCall::new().think_ms(20).tool(Tool::run_command("make test", ".").fails("exit status 2").run_ms(20)))

@@ -73,10 +73,16 @@ fn camel(value: &Value) -> Value {
         Value::Array(values) => values.iter().map(camel).collect(),
         Value::Object(fields) => {
             let rename = |(name, value): (&String, &Value)| {
-                let mut words = name.split('_');
-                let first = words.next().unwrap_or_default().to_owned();
-                let name = words.fold(first, |name, word| name + &word[..1].to_uppercase() + &word[1..]);
-                (name, camel(value))
+                let mut after_line = false;
+                let mut letters = String::new();
+                for letter in name.chars() {
+                    match letter {
+                        '_' => after_line = true,
+                        _ if std::mem::take(&mut after_line) => letters.push(letter.to_ascii_uppercase()),
+                        _ => letters.push(letter),
+                    }
+                }
+                (letters, camel(value))
             };
             Value::Object(fields.iter().map(rename).collect::<Map<_, _>>())
         }

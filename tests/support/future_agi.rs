@@ -308,7 +308,6 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn dashed(bytes: &[u8]) -> String {
-    let hex = hex(bytes);
-    assert_eq!(hex.len(), 32, "a trace id has 16 bytes");
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+    assert_eq!(bytes.len(), 16, "a trace id has 16 bytes");
+    [&bytes[..4], &bytes[4..6], &bytes[6..8], &bytes[8..10], &bytes[10..]].map(hex).join("-")
 }
