@@ -5,6 +5,7 @@ use agy_stand_in::report::ToolResult;
 use agy_stand_in::script::{Conversation, Ending, ModelCall, Outcome, Schedule, Script, Signal, Tool, Turn};
 
 use crate::expected;
+use crate::process::provided;
 use crate::support::sandbox::Sandbox;
 
 /// The conversation.
@@ -40,6 +41,15 @@ pub(crate) const WHOLE: [&str; 19] = [
     "4 Model call < Antigravity turn: 0 timing=inferred",
     "4 view_file < Antigravity turn: 1 timing=includes_approval",
 ];
+
+/// A machine with these settings, whose agent runs the build that was given.
+pub(crate) fn sandbox(settings: &str) -> Sandbox {
+    provided("E2E_BINARY");
+    let sandbox = Sandbox::new();
+    sandbox.settings(settings);
+    sandbox.register();
+    sandbox
+}
 
 /// Five turns: tools one after the other, at the same time, with an error; a tool that the user stops with Esc; a model
 /// error; and, resumed by an older agy in a process of its own, a turn with thin payloads and one that is killed.

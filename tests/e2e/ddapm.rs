@@ -10,7 +10,7 @@ use crate::conversation;
 use crate::expected::{self, assert_same};
 use crate::otlp_json::{self, Seen};
 use crate::process::{Running, free_ports, get, get_json, provided};
-use crate::support::sandbox::{Sandbox, eventually};
+use crate::support::sandbox::eventually;
 
 /// A test agent that somebody runs.
 pub(crate) struct Ddapm {
@@ -87,9 +87,8 @@ impl Ddapm {
 
 /// One conversation over one protocol, compared in full.
 fn whole_conversation(protocol: &str, compression: &str) -> Ddapm {
-    let (sandbox, ddapm) = (Sandbox::new(), Ddapm::start());
-    sandbox.settings(&ddapm.ports.settings(protocol, compression));
-    sandbox.register();
+    let ddapm = Ddapm::start();
+    let sandbox = conversation::sandbox(&ddapm.ports.settings(protocol, compression));
     let whole = conversation::play_and_deliver(&sandbox);
     assert_same(&whole, &ddapm.spans());
     ddapm
@@ -145,9 +144,8 @@ fn grpc_with_gzip() {
 
 #[test]
 fn a_collector_that_is_started_after_the_conversation_gets_all_of_it() {
-    let (sandbox, ports) = (Sandbox::new(), Ports::choose());
-    sandbox.settings(&ports.settings("http/protobuf", "none"));
-    sandbox.register();
+    let ports = Ports::choose();
+    let sandbox = conversation::sandbox(&ports.settings("http/protobuf", "none"));
     conversation::play(&sandbox);
     expected::ended(&sandbox, conversation::ID);
     let log = || fs::read_to_string(sandbox.profile().join("sender.log")).unwrap_or_default();
@@ -161,9 +159,8 @@ fn a_collector_that_is_started_after_the_conversation_gets_all_of_it() {
 
 #[test]
 fn a_sender_that_is_killed_half_way_loses_nothing_and_invents_nothing() {
-    let (sandbox, ddapm) = (Sandbox::new(), Ddapm::start());
-    sandbox.settings(&ddapm.ports.settings("http/protobuf", "none"));
-    sandbox.register();
+    let ddapm = Ddapm::start();
+    let sandbox = conversation::sandbox(&ddapm.ports.settings("http/protobuf", "none"));
     let id = conversation::ID;
     let turn = || Turn::prompt("go on").tool(Tool::run_command("make", ".").run_ms(5)).answer();
     let run = sandbox.agy().run(&Script::of(Conversation::new().id(id).turn(turn()))).unwrap();

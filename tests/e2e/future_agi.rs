@@ -23,13 +23,6 @@ fn settings(collector: &FutureAgi, secret: &str) -> String {
     format!("FI_BASE_URL={url}\nFI_API_KEY={API_KEY}\nFI_SECRET_KEY={secret}\n{common}")
 }
 
-fn sandbox(settings: &str) -> Sandbox {
-    let sandbox = Sandbox::new();
-    sandbox.settings(settings);
-    sandbox.register();
-    sandbox
-}
-
 /// What must be true of the rows of the whole conversation, however often a part of it was sent.
 fn assert_whole(sandbox: &Sandbox, collector: &FutureAgi) {
     let whole = expected::delivered(sandbox, ID);
@@ -83,7 +76,7 @@ fn assert_sent_sparingly(collector: &FutureAgi) {
 #[test]
 fn a_conversation_is_one_row_for_each_span_under_one_listed_trace() {
     let collector = FutureAgi::start();
-    let sandbox = sandbox(&settings(&collector, SECRET_KEY));
+    let sandbox = conversation::sandbox(&settings(&collector, SECRET_KEY));
     conversation::play(&sandbox);
     assert_whole(&sandbox, &collector);
     assert_sent_sparingly(&collector);
@@ -94,7 +87,7 @@ fn a_conversation_is_one_row_for_each_span_under_one_listed_trace() {
 #[test]
 fn the_root_reaches_as_far_as_the_turns_that_have_ended() {
     let collector = FutureAgi::start();
-    let sandbox = sandbox(&settings(&collector, SECRET_KEY));
+    let sandbox = conversation::sandbox(&settings(&collector, SECRET_KEY));
     let turn = || Turn::prompt("go on").tool(Tool::run_command("make", ".").run_ms(5)).answer();
     let script = Script::of(Conversation::new().id(ID).turn(turn()).turn(turn().pause_ms(1500)));
     sandbox.agy().run(&script).unwrap();
@@ -122,7 +115,7 @@ fn the_root_reaches_as_far_as_the_turns_that_have_ended() {
 #[test]
 fn wrong_keys_keep_everything_until_they_are_corrected() {
     let collector = FutureAgi::start();
-    let sandbox = sandbox(&settings(&collector, "wrong-key-of-the-test"));
+    let sandbox = conversation::sandbox(&settings(&collector, "wrong-key-of-the-test"));
     conversation::play(&sandbox);
     eventually("a refusal", || collector.answers().contains(&401).then_some(()));
     assert!(collector.answers().iter().all(|status| *status == 401));
@@ -143,7 +136,7 @@ fn wrong_keys_keep_everything_until_they_are_corrected() {
 fn through_bad_times(status: u16, set: impl Fn(&FutureAgi, bool)) {
     let collector = FutureAgi::start();
     set(&collector, true);
-    let sandbox = sandbox(&settings(&collector, SECRET_KEY));
+    let sandbox = conversation::sandbox(&settings(&collector, SECRET_KEY));
     conversation::play(&sandbox);
     eventually("two tries", || (collector.answers().len() >= 2).then_some(()));
     assert!(collector.answers().iter().all(|answer| *answer == status), "{:?}", collector.answers());
@@ -167,7 +160,7 @@ fn what_is_over_the_quota_arrives_when_there_is_a_new_one() {
 fn no_setting_makes_it_compress() {
     let collector = FutureAgi::start();
     let gzip = "OTEL_EXPORTER_OTLP_COMPRESSION=gzip\nOTEL_EXPORTER_OTLP_PROTOCOL=grpc\n";
-    let sandbox = sandbox(&(settings(&collector, SECRET_KEY) + gzip));
+    let sandbox = conversation::sandbox(&(settings(&collector, SECRET_KEY) + gzip));
     conversation::play(&sandbox);
     assert_whole(&sandbox, &collector);
     assert!(collector.answers().iter().all(|status| *status == 200), "{:?}", collector.answers());
@@ -181,7 +174,7 @@ fn as_a_plain_otlp_endpoint_with_basic_authorization_and_gzip() {
         let collector = FutureAgi::start();
         let basic =
             base64::Engine::encode(&base64::engine::general_purpose::STANDARD, format!("{API_KEY}:{SECRET_KEY}"));
-        let sandbox = sandbox(&format!(
+        let sandbox = conversation::sandbox(&format!(
             "OTEL_EXPORTER_OTLP_ENDPOINT={}\nOTEL_EXPORTER_OTLP_HEADERS=authorization=Basic%20{basic}\n\
              OTEL_EXPORTER_OTLP_PROTOCOL={protocol}\nOTEL_EXPORTER_OTLP_COMPRESSION=gzip\n\
              FI_HOOK_SESSION_SPAN=update\n{}",

@@ -11,7 +11,6 @@ use crate::expected::{self, assert_same};
 use crate::otlp_json::{self, Seen};
 use crate::process::{get_json, provided};
 use crate::support::certificates::Authority;
-use crate::support::sandbox::Sandbox;
 
 /// A Jaeger of one test.
 struct Jaeger {
@@ -99,16 +98,9 @@ fn trace() -> String {
     conversation::ID.replace('-', "")
 }
 
-fn sandbox(settings: &str) -> Sandbox {
-    let sandbox = Sandbox::new();
-    sandbox.settings(settings);
-    sandbox.register();
-    sandbox
-}
-
 /// One conversation over one protocol, compared in full; returns Jaeger's warnings.
 fn whole_conversation(jaeger: &Jaeger, settings: &str) -> Vec<String> {
-    let whole = conversation::play_and_deliver(&sandbox(settings));
+    let whole = conversation::play_and_deliver(&conversation::sandbox(settings));
     assert_same(&whole, &jaeger.raw(&trace()));
     assert_eq!(jaeger.query("/api/services")["data"], json!(["service-of-the-test"]));
     jaeger.all_warnings(&trace())
@@ -149,7 +141,7 @@ fn http_json_with_gzip() {
 fn a_conversation_that_is_not_resumed_has_no_warning_by_default() {
     for protocol in ["grpc", "http/protobuf"] {
         let jaeger = Jaeger::start();
-        let sandbox = sandbox(&settings(&jaeger, protocol, ""));
+        let sandbox = conversation::sandbox(&settings(&jaeger, protocol, ""));
         conversation::play_first_run(&sandbox);
         assert_same(&expected::delivered(&sandbox, conversation::ID), &jaeger.raw(&trace()));
         assert_eq!(jaeger.all_warnings(&trace()), NONE);
@@ -191,11 +183,27 @@ fn tls_with_client_certificates() {
     }
 }
 
+/// Why `once` is the default here.
+#[test]
+fn a_root_that_is_sent_again_is_shown_again_there() {
+    let jaeger = Jaeger::start();
+    let sandbox = conversation::sandbox(&(settings(&jaeger, "grpc", "FI_HOOK_SESSION_SPAN=update\n") + HOST));
+    conversation::play(&sandbox);
+    let whole = expected::delivered(&sandbox, conversation::ID);
+    let raw = jaeger.raw(&trace());
+    let (roots, others): (Vec<Seen>, Vec<Seen>) = raw.into_iter().partition(|span| span["parentSpanId"] == "");
+    assert!(roots.len() > 1 && others.len() == whole.len() - 1, "{} {}", roots.len(), others.len());
+    assert!(whole.contains(roots.last().unwrap()), "the newest came last");
+    let warnings = jaeger.warnings(&trace());
+    assert_eq!(warnings.len(), roots.len() - 1, "{warnings:?}");
+    assert!(warnings.iter().all(|warning| warning.starts_with("duplicate span IDs")), "{warnings:?}");
+}
+
 /// Without PreToolUse no tool has a length, nor has a turn of which only the beginning was observed.
 #[test]
 fn what_has_no_length_is_a_nanosecond_long_there() {
     let jaeger = Jaeger::start();
-    let sandbox = sandbox(&(settings(&jaeger, "grpc", "") + HOST));
+    let sandbox = conversation::sandbox(&(settings(&jaeger, "grpc", "") + HOST));
     sandbox.register_without("PreToolUse");
     conversation::play(&sandbox);
     let whole = expected::delivered(&sandbox, conversation::ID);

@@ -6,7 +6,7 @@ use crate::conversation;
 use crate::ddapm::Ddapm;
 use crate::expected::assert_same;
 use crate::process::{Running, free_ports, get, provided};
-use crate::support::sandbox::{Sandbox, eventually};
+use crate::support::sandbox::eventually;
 
 /// A collector that somebody runs in front of a test agent.
 struct Rotel {
@@ -40,15 +40,14 @@ impl Rotel {
 }
 
 fn through_a_collector(protocol: &str, compression: &str) {
-    let (sandbox, ddapm) = (Sandbox::new(), Ddapm::start());
+    let ddapm = Ddapm::start();
     let rotel = Rotel::start(&ddapm);
     let port = if protocol == "grpc" { rotel.grpc } else { rotel.http };
-    sandbox.settings(&format!(
+    let sandbox = conversation::sandbox(&format!(
         "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:{port}\nOTEL_EXPORTER_OTLP_PROTOCOL={protocol}\n\
          OTEL_EXPORTER_OTLP_COMPRESSION={compression}\n{}",
         conversation::COMMON
     ));
-    sandbox.register();
     let whole = conversation::play_and_deliver(&sandbox);
     // An answer of the collector says that it has the spans, not that it has passed them on.
     eventually("the collector passes everything on", || (ddapm.spans().len() >= whole.len()).then_some(()));
