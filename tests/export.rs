@@ -198,29 +198,6 @@ fn gzip_is_sent_when_asked_for_but_never_to_future_agi() {
 }
 
 #[test]
-fn a_receiver_that_cannot_unpack_is_found_out_once() {
-    let receiver = Receiver::start();
-    let mut destination = otlp(&receiver, Protocol::HttpProtobuf);
-    if let Destination::Otlp { compression, .. } = &mut destination {
-        *compression = Compression::Gzip;
-    }
-    receiver.script([Reply::ok(), Reply::status(400)]);
-    let outcomes = run(async {
-        let exporter = Exporter::build(&destination).unwrap();
-        let mut outcomes = Vec::new();
-        for id in 1..=3 {
-            outcomes.push(exporter.export(&resource(), &[span(id)]).await.outcome);
-        }
-        outcomes
-    });
-    assert_eq!(outcomes, [Outcome::Delivered, Outcome::Delivered, Outcome::Delivered]);
-    let requests = receiver.requests();
-    let encodings: Vec<_> = requests.iter().map(|request| request.header("content-encoding")).collect();
-    assert_eq!(encodings, [Some("gzip"), Some("gzip"), None, None]);
-    assert_eq!(requests[1].spans(), requests[2].spans(), "the same again");
-}
-
-#[test]
 fn what_was_rejected_is_counted_with_the_receivers_words() {
     let receiver = Receiver::start();
     let json = |body: &str| Reply::status(200).header("content-type", "application/json").body(body);

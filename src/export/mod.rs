@@ -1,6 +1,6 @@
 //! Sends spans to the one destination and says what became of them: a request in, an [`Answer`] out.
-//! Knows no events and no queue; it never follows a redirect and never retries, but for a compressed body that was
-//! refused, since what happens next is the sender's to decide. Decided in `docs/adr/0015-export-transports.md`.
+//! Knows no events and no queue; it never retries and never follows a redirect, since what happens next is the sender's
+//! to decide. Decided in `docs/adr/0015-export-transports.md`.
 
 mod body;
 pub mod classify;
@@ -16,10 +16,9 @@ mod tls;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::config::{Compression, Destination, Protocol};
+use crate::config::{Destination, Protocol};
 use crate::span::{Span, Value};
 
 /// Most characters of a receiver's words that are kept.
@@ -110,10 +109,6 @@ pub enum BuildError {
 #[derive(Debug)]
 pub struct Exporter {
     transport: Transport,
-    /// The same without compression; only where bodies are compressed.
-    plain: Option<http::HttpTransport>,
-    /// Whether the receiver was found not to unpack: then `plain` is used for good.
-    found_out: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -140,33 +135,14 @@ impl Exporter {
                 return Err(BuildError::NoDestination(destination.to_string()));
             }
         };
-        let plain = match (&transport, destination) {
-            (Transport::Http(_), Destination::Otlp { compression: Compression::Gzip, .. }) => {
-                Some(http::HttpTransport::build(&destination.clone().without_compression())?)
-            }
-            _ => None,
-        };
-        Ok(Self { transport, plain, found_out: AtomicBool::new(false) })
+        Ok(Self { transport })
     }
 
     /// Sends spans of one resource, once.
-    ///
-    /// To a receiver that does not look at Content-Encoding a compressed body is bytes that are no request. So what is
-    /// answered with 400 is sent once more as it is, and so is everything after it.
     pub async fn export(&self, resource: &BTreeMap<String, Value>, spans: &[Span]) -> Answer {
-        if let Some(plain) = self.plain.as_ref().filter(|_| self.found_out.load(Ordering::Relaxed)) {
-            return plain.export(resource, spans).await;
-        }
-        let answer = match &self.transport {
+        match &self.transport {
             Transport::Http(http) => http.export(resource, spans).await,
             Transport::Grpc(grpc) => grpc.export(resource, spans).await,
-        };
-        match &self.plain {
-            Some(plain) if answer.code == Some(Code::Http(400)) => {
-                self.found_out.store(true, Ordering::Relaxed);
-                plain.export(resource, spans).await
-            }
-            _ => answer,
         }
     }
 
