@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -35,6 +36,12 @@ enum Command {
         /// The profile: `default`, or a hash of the settings in the environment.
         #[arg(long, default_value = "default")]
         profile: String,
+    },
+    /// Deliver now what is recorded, and say why if something is left.
+    Flush {
+        /// Seconds to wait for the destination.
+        #[arg(long, default_value_t = 30)]
+        timeout: u64,
     },
     /// Print a recorded conversation as a tree, the newest one by default.
     Show {
@@ -134,6 +141,7 @@ pub fn run() -> ExitCode {
             Ok(())
         }
         Command::Send { profile } => commands::send::run(&profile),
+        Command::Flush { timeout } => commands::flush::run(Duration::from_secs(timeout)),
         Command::Show { conversation, list } => commands::show::run(conversation.as_deref(), list),
         Command::Install(install) => commands::install::install(&install.wish()),
         Command::Uninstall { folder, global } => commands::install::uninstall(folder.as_deref(), global),

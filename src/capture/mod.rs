@@ -6,7 +6,8 @@ mod log;
 mod stdin;
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
@@ -74,30 +75,62 @@ pub fn observe(host: &dyn Host, event: &str) -> Result<(), CaptureError> {
 }
 
 fn hand_over(entry: &Entry, clocks: sys::Clocks, gathered: &Sources, settings: &Settings) -> Result<(), CaptureError> {
-    let root = sources::state_dir(settings).ok_or(CaptureError::NoStateFolder)?;
-    let profile = config::profile(gathered, settings, || crate::spool::key::read_or_make(&root));
-    let dir = ProfileDir::open(&root, &profile)?;
-    let chance = sys::random().map_or(clocks.boottime_ns, u64::from_ne_bytes);
-    dir.deposit(&file_name(clocks.realtime_ns, std::process::id(), chance), &encode(entry))?;
-    wake_sender(&dir, &root, &profile)
+    let place = Place::find(gathered, settings)?;
+    place.deposit(entry, clocks)?;
+    place.wake_sender()
 }
 
-/// Starts a sender if none runs. A busy lock means that somebody is the sender, or is about to be, and will see the file.
-///
-/// # Errors
-/// When the lock cannot be tried or no process can be started.
-pub fn wake_sender(dir: &ProfileDir, root: &Path, profile: &str) -> Result<(), CaptureError> {
-    let Some(lock) = dir.try_lock()? else {
-        return Ok(());
-    };
-    let environment = config::sender_environment(std::env::vars_os());
-    let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
-    let mut words: Vec<(&OsStr, &OsStr)> =
-        environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();
-    words.retain(|(name, _)| *name != "FI_HOOK_STATE_DIR");
-    words.push((OsStr::new("FI_HOOK_STATE_DIR"), root.as_os_str()));
-    let argv = ["fi-hook-to-otlp", "send", "--profile", profile];
-    sys::spawn_detached(std::os::fd::AsFd::as_fd(&lock), &argv, &words).map(|_| ()).map_err(CaptureError::Sender)
+/// Where the events of this environment go.
+#[derive(Debug)]
+pub struct Place {
+    /// The state folder.
+    pub root: PathBuf,
+    /// The profile's name.
+    pub profile: String,
+    /// The profile's folder.
+    pub dir: ProfileDir,
+}
+
+impl Place {
+    /// Finds the profile of this environment, and makes its folder if need be.
+    ///
+    /// # Errors
+    /// When there is no place for a state folder, or it is not ours alone.
+    pub fn find(gathered: &Sources, settings: &Settings) -> Result<Self, CaptureError> {
+        let root = sources::state_dir(settings).ok_or(CaptureError::NoStateFolder)?;
+        let profile = config::profile(gathered, settings, || crate::spool::key::read_or_make(&root));
+        let dir = ProfileDir::open(&root, &profile)?;
+        Ok(Self { root, profile, dir })
+    }
+
+    /// Leaves one record in the spool.
+    ///
+    /// # Errors
+    /// When the folder cannot be written or the disk is full.
+    pub fn deposit(&self, entry: &Entry, clocks: sys::Clocks) -> Result<(), CaptureError> {
+        let chance = sys::random().map_or(clocks.boottime_ns, u64::from_ne_bytes);
+        let name = file_name(clocks.realtime_ns, std::process::id(), chance);
+        Ok(self.dir.deposit(&name, &encode(entry))?)
+    }
+
+    /// Starts a sender if none runs. A busy lock means that somebody is the sender, or is about to be, and will see what
+    /// was left in the spool before.
+    ///
+    /// # Errors
+    /// When the lock cannot be tried or no process can be started.
+    pub fn wake_sender(&self) -> Result<(), CaptureError> {
+        let Some(lock) = self.dir.try_lock()? else {
+            return Ok(());
+        };
+        let environment = config::sender_environment(std::env::vars_os());
+        let root = std::path::absolute(&self.root).unwrap_or_else(|_| self.root.clone());
+        let mut words: Vec<(&OsStr, &OsStr)> =
+            environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();
+        words.retain(|(name, _)| *name != "FI_HOOK_STATE_DIR");
+        words.push((OsStr::new("FI_HOOK_STATE_DIR"), root.as_os_str()));
+        let argv = ["fi-hook-to-otlp", "send", "--profile", &self.profile];
+        sys::spawn_detached(lock.as_fd(), &argv, &words).map(|_| ()).map_err(CaptureError::Sender)
+    }
 }
 
 fn note(reason: &str, event: &str, clocks: sys::Clocks) -> Entry {

@@ -1,12 +1,11 @@
 //! `show`: prints a stored conversation as a tree, from all profiles.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 
-use crate::config::{self, Settings, sources};
+use crate::config::{self, sources};
 use crate::store::{ConversationRow, Store};
 use crate::tree::{self, Style};
 
@@ -18,7 +17,9 @@ pub fn run(conversation: Option<&str>, list: bool) -> anyhow::Result<()> {
     let settings = config::resolve(&sources::gather());
     let options = settings.options();
     let mut found = Vec::new();
-    for (profile, folder) in profiles(&settings)? {
+    let root =
+        sources::state_dir(&settings).context("no state folder: set HOME, XDG_STATE_HOME or FI_HOOK_STATE_DIR")?;
+    for (profile, folder) in super::profiles(&root) {
         let store = Store::open_read_only(&folder).with_context(|| format!("cannot read profile {profile}"))?;
         if let Some(store) = store {
             for row in store.conversations_like(conversation.unwrap_or_default())? {
@@ -54,21 +55,4 @@ fn summary(profile: &str, spans: usize, row: &ConversationRow) -> String {
     let last = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(row.last_event_ns));
     let state = if row.state.is_open() { "open" } else { "ended" };
     format!("{}  {last}  {spans} spans  {state}  profile {profile}", row.id)
-}
-
-/// Every profile's name and folder.
-fn profiles(settings: &Settings) -> anyhow::Result<Vec<(String, PathBuf)>> {
-    let root =
-        sources::state_dir(settings).context("no state folder: set HOME, XDG_STATE_HOME or FI_HOOK_STATE_DIR")?;
-    let Ok(folders) = std::fs::read_dir(&root) else {
-        return Ok(Vec::new());
-    };
-    let mut profiles: Vec<_> = folders
-        .filter_map(|entry| {
-            let entry = entry.ok()?;
-            entry.file_type().ok()?.is_dir().then(|| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
-        })
-        .collect();
-    profiles.sort();
-    Ok(profiles)
 }

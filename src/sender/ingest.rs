@@ -6,9 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::SendError;
+use super::suspects::Suspects;
 use crate::conversation::{Conversation, Options, Output};
 use crate::spool::dir::{ProfileDir, named_time};
-use crate::spool::format::{Captured, Entry, RecordError, decode};
+use crate::spool::format::{Captured, Entry, FLUSH, RecordError, decode};
 use crate::store::{Folding, Store};
 use crate::sys::Clocks;
 
@@ -27,6 +28,8 @@ pub(super) struct Round {
     pub(super) changed: HashMap<String, Conversation>,
     /// Spool files folded.
     pub(super) files: usize,
+    /// Whether somebody asked to deliver now.
+    pub(super) flush: bool,
     /// When the next file is ready; zero if more are ready now.
     pub(super) next: Option<Duration>,
 }
@@ -34,6 +37,8 @@ pub(super) struct Round {
 /// Reads the spool. Keeps what it must know from round to round.
 #[derive(Debug, Default)]
 pub(super) struct Ingest {
+    /// Files that a sender died over, with the tries so far.
+    suspects: Suspects,
     /// Removed from the spool, but still listed as folded in the store.
     removed: Vec<String>,
     /// CLOCK_BOOTTIME of the last folded event, by boot.
@@ -57,7 +62,7 @@ impl Ingest {
         let there: HashSet<String> = list(&dir.inbox()).into_iter().collect();
         let removed = folded.into_iter().filter(|name| !there.contains(name)).collect();
         sweep_unfinished(dir);
-        Self { removed, ..Self::default() }
+        Self { removed, suspects: Suspects::left_behind(dir), ..Self::default() }
     }
 
     /// Folds what is ready, in one transaction, then removes its files.
@@ -72,11 +77,19 @@ impl Ingest {
     ) -> Result<Round, SendError> {
         let inbox = dir.inbox();
         let (mut names, more) = settled_names(&inbox);
+        let more = self.suspects.isolate(&mut names) || more;
         let mut round = Round::default();
         if names.is_empty() && self.removed.is_empty() {
             return Ok(round);
         }
+        let given_up = self.suspects.begin(dir, &names);
         let fold = store.fold(now.realtime_ns)?;
+        if given_up {
+            fold.count("spool_deadly", names.len() as u64)?;
+            for name in names.drain(..) {
+                set_aside(dir, &name);
+            }
+        }
         fold.forget_files(self.removed.iter().map(String::as_str))?;
         let mut ready = Vec::new();
         names.retain(|name| match read(&inbox, name) {
@@ -111,6 +124,7 @@ impl Ingest {
             fold.keep(id, conversation, outputs.get(id).map_or(&[], Vec::as_slice))?;
         }
         fold.commit()?;
+        self.suspects.end(dir);
         self.removed.clear();
         for name in names {
             if fs::remove_file(inbox.join(&name)).is_ok() {
@@ -134,6 +148,10 @@ impl Ingest {
     ) -> Result<(), SendError> {
         let captured: &Captured = match entry {
             Entry::Event(captured) => captured,
+            Entry::Note(note) if note.reason == FLUSH => {
+                round.flush = true;
+                return Ok(());
+            }
             Entry::Note(note) => {
                 fold.count(&note.reason, 1)?;
                 if note.reason == "unknown_event" {

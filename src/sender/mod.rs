@@ -4,10 +4,12 @@
 
 mod agents;
 mod backoff;
+mod bounds;
 mod ingest;
 mod life;
 mod log;
 mod run;
+mod suspects;
 mod watch;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -103,4 +105,9 @@ pub fn send(profile: &str) -> Result<(), SendError> {
             return Ok(());
         }
     }
+}
+
+/// The moment `time` before `now_ns`.
+fn ago(now_ns: u64, time: std::time::Duration) -> u64 {
+    now_ns.saturating_sub(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -12,18 +12,16 @@ use super::ingest::Ingest;
 use super::life::{self, Work};
 use super::log::SenderLog;
 use super::watch::Watch;
-use super::{Lock, SendError, backoff};
+use super::{Lock, SendError, backoff, bounds};
 use crate::config::{self, Destination, Settings, sources};
 use crate::conversation::{Conversation, Now, Options, Output};
 use crate::export::{Answer, Exporter, Outcome};
 use crate::spool::dir::ProfileDir;
-use crate::store::{Batch, DeliveryState, Store};
+use crate::store::{Batch, DeliveryState, FLUSH_DONE, Store};
 use crate::sys;
 
-/// Delivered spans are kept for `show` this long.
-const KEEP_SETTLED: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Conversations are kept this long after their last event, so that a resume finds its root.
-const KEEP_CONVERSATIONS: Duration = Duration::from_secs(400 * 24 * 3600);
+/// Between two looks at age and size of what is kept.
+const BOUNDS_EVERY: Duration = Duration::from_secs(60);
 /// An agent's end is acted on this long after it was seen: events of its last moments are folded first.
 const LAST_WORDS: Duration = Duration::from_millis(150);
 /// Longest time between looks at clocks and files, whatever is going on.
@@ -58,8 +56,11 @@ struct Sender<'a> {
     gone_since: Option<Instant>,
     /// Events are held back.
     holding: bool,
+    /// Somebody waits for the word that all sessions that can be closed are closed.
+    flushing: bool,
     delivery: DeliveryState,
     sending: Option<Sending>,
+    bounded: Option<Instant>,
     begun: Instant,
     active: Instant,
     stopping: bool,
@@ -93,7 +94,7 @@ pub(super) async fn run(dir: &ProfileDir, lock: &Lock) -> Result<End, SendError>
     let folders: Vec<_> = std::iter::once(inbox.as_path()).chain(folder.as_deref()).collect();
     let watch = Watch::new(&folders);
     loop {
-        let mut sleep = sender.step().await?;
+        let mut sleep = sender.step()?;
         if let Some(end) = sender.end(&mut sleep)? {
             sender.log.line(format_args!("end after={}s", sender.begun.elapsed().as_secs()));
             return Ok(end);
@@ -121,9 +122,7 @@ impl<'a> Sender<'a> {
     fn start(dir: &'a ProfileDir, lock: &'a Lock) -> Result<Self, SendError> {
         let settings = config::resolve(&sources::gather());
         let settings_file = Stamp::of(sources::settings_file());
-        let mut store = Store::open(dir.path())?;
-        let now = sys::clocks().realtime_ns;
-        store.sweep(ago(now, KEEP_SETTLED), ago(now, KEEP_CONVERSATIONS))?;
+        let store = Store::open_or_set_aside(dir.path(), sys::clocks().realtime_ns)?;
         let ingest = Ingest::resume(dir, store.folded_files()?);
         let mut sender = Self {
             dir,
@@ -140,7 +139,9 @@ impl<'a> Sender<'a> {
             agents: Agents::default(),
             gone_since: None,
             holding: false,
+            flushing: false,
             sending: None,
+            bounded: None,
             begun: Instant::now(),
             active: Instant::now(),
             stopping: false,
@@ -164,7 +165,7 @@ impl<'a> Sender<'a> {
     }
 
     /// Does whatever can be done without waiting; returns how long nothing more will be due.
-    async fn step(&mut self) -> Result<Duration, SendError> {
+    fn step(&mut self) -> Result<Duration, SendError> {
         let mut sleep = MOST_SLEEP;
         if self.settings_file.changed() {
             self.reload()?;
@@ -177,6 +178,10 @@ impl<'a> Sender<'a> {
             self.active = Instant::now();
         }
         self.holding = round.next.is_some();
+        if round.flush {
+            self.flushing = true;
+            self.reload()?;
+        }
         sleep = sleep.min(round.next.unwrap_or(MOST_SLEEP));
         for (id, conversation) in round.changed {
             self.keep_open(id, conversation);
@@ -184,14 +189,27 @@ impl<'a> Sender<'a> {
         self.watch_agents(&boot_id);
         let now = Now { realtime_ns: clocks.realtime_ns, boottime_ns: clocks.boottime_ns, boot_id };
         sleep = sleep.min(self.close_sessions(&now, &options)?);
-        sleep = sleep.min(self.send_next(clocks.realtime_ns).await?);
+        if self.flushing && !self.holding && self.gone_since.is_none() {
+            let fold = self.store.fold(clocks.realtime_ns)?;
+            fold.count(FLUSH_DONE, 1)?;
+            fold.commit()?;
+            self.flushing = false;
+        }
+        if self.bounded.is_none_or(|last| last.elapsed() >= BOUNDS_EVERY) && self.sending.is_none() {
+            let gone = bounds::enforce(self.dir, &mut self.store, &self.settings, clocks.realtime_ns)?;
+            self.bounded = Some(Instant::now());
+            if gone > 0 {
+                self.log.line(format_args!("bounds spans={gone} given up"));
+            }
+        }
+        sleep = sleep.min(self.send_next(clocks.realtime_ns)?);
         Ok(sleep)
     }
 
     fn reload(&mut self) -> Result<(), SendError> {
         self.settings_file = Stamp::of(self.settings_file.path.take());
         self.settings = config::resolve(&sources::gather());
-        self.log.line(format_args!("settings changed"));
+        self.log.line(format_args!("settings read again"));
         self.connect();
         self.store.retry_now()?;
         self.delivery = self.store.delivery()?;
@@ -274,7 +292,7 @@ impl<'a> Sender<'a> {
     }
 
     /// Starts sending the next batch if that may be done now; returns when it may, if not.
-    async fn send_next(&mut self, now_ns: u64) -> Result<Duration, SendError> {
+    fn send_next(&mut self, now_ns: u64) -> Result<Duration, SendError> {
         if self.sending.is_some() || self.stopping {
             return Ok(MOST_SLEEP);
         }
@@ -367,8 +385,4 @@ impl<'a> Sender<'a> {
         *sleep = (*sleep).min(left);
         Ok(None)
     }
-}
-
-fn ago(now_ns: u64, time: Duration) -> u64 {
-    now_ns.saturating_sub(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }

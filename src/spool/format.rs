@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::event::{Capture, Event, Origin};
 use crate::redact::Redacted;
 
+/// Reason of the note by which `flush` asks the sender to hurry.
+pub const FLUSH: &str = "flush_asked";
+
 /// Version of the records this program writes.
 pub const VERSION: u32 = 1;
 

@@ -1,6 +1,7 @@
 //! The SQLite store of one profile: conversation state, spans and their delivery, counters. One sender writes it; `show`
 //! reads it. Knows nothing of the network. Decided in `docs/adr/0022-sqlite-in-the-sender.md`.
 
+mod bounds;
 mod fold;
 mod queue;
 mod read;
@@ -18,6 +19,8 @@ pub use read::{ConversationRow, StoredSpan};
 
 /// Version of the schema this program writes.
 pub const SCHEMA_VERSION: i64 = 1;
+/// Counts how often a sender has folded and closed all there was because `flush` asked for it.
+pub const FLUSH_DONE: &str = "flush_done";
 /// The store's file in a profile's folder.
 pub const FILE: &str = "store.db";
 
@@ -78,6 +81,35 @@ impl Store {
         Ok(Self { db })
     }
 
+    /// Opens the store for writing; a damaged one is set aside first, beside a new one. Only the sender may do this.
+    ///
+    /// # Errors
+    /// When the file is of a newer version or cannot be written.
+    pub fn open_or_set_aside(folder: &Path, now_ns: u64) -> Result<Self, StoreError> {
+        let damaged = match Self::open(folder).and_then(|store| store.check().map(|()| store)) {
+            Err(StoreError::Sqlite(error)) if is_damage(&error) => folder.join(format!("damaged-{now_ns}.db")),
+            other => return other,
+        };
+        for end in ["", "-wal", "-shm"] {
+            // What is not there need not be moved; what cannot be moved shows when the new store is opened.
+            let _ = std::fs::rename(folder.join(format!("{FILE}{end}")), append(&damaged, end));
+        }
+        let mut store = Self::open(folder)?;
+        let fold = store.fold(now_ns)?;
+        fold.count("store_damaged", 1)?;
+        fold.commit()?;
+        Ok(store)
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        let verdict: String = self.db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        if verdict == "ok" {
+            return Ok(());
+        }
+        let damage = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+        Err(StoreError::Sqlite(rusqlite::Error::SqliteFailure(damage, Some(verdict))))
+    }
+
     /// Opens the store for reading; None if there is none yet.
     ///
     /// # Errors
@@ -104,6 +136,17 @@ impl Store {
         let version: Result<i64, _> = self.db.pragma_query_value(None, "user_version", |row| row.get(0));
         version.is_ok_and(|version| version > SCHEMA_VERSION)
     }
+}
+
+fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+}
+
+fn append(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
 }
 
 /// SQLite's integers are signed; times stay below 2^63 until the year 2262.

@@ -91,6 +91,14 @@ impl Store {
         Ok(found)
     }
 
+    /// How many spans are stored, in whatever state.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn span_count(&self) -> Result<u64, StoreError> {
+        Ok(unsigned(self.db.query_row("SELECT count(*) FROM spans", [], |row| row.get(0))?))
+    }
+
     /// Spool files that were folded and may still lie in the spool.
     ///
     /// # Errors

@@ -208,6 +208,41 @@ fn a_store_of_a_newer_version_is_left_alone() {
 }
 
 #[test]
+fn a_damaged_store_is_set_aside_and_a_new_one_begun() {
+    for damage in ["all of it", "a page"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(folder.path()).unwrap();
+        with_spans(&mut store, "one", &tools(1..200));
+        drop(store);
+        let path = folder.path().join(FILE);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let from = if damage == "a page" { bytes.len() / 2 } else { 0 };
+        bytes[from..from + 4096].fill(b'#');
+        std::fs::write(&path, &bytes).unwrap();
+        let mut store = Store::open_or_set_aside(folder.path(), NOW).unwrap();
+        assert_eq!(store.counters().unwrap().get("store_damaged"), Some(&1), "{damage}");
+        with_spans(&mut store, "two", &tools(1..2));
+        assert_eq!(store.waiting().unwrap().spans, 1);
+        assert_eq!(std::fs::read(folder.path().join(format!("damaged-{NOW}.db"))).unwrap(), bytes);
+    }
+}
+
+#[test]
+fn what_is_too_old_or_too_much_goes_oldest_first_and_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(folder.path()).unwrap();
+    with_spans(&mut store, "one", &tools(1..11));
+    assert_eq!(store.expire(NOW, NOW).unwrap(), 0);
+    let batch = store.next_batch(NOW).unwrap().unwrap();
+    assert_eq!(store.drop_oldest(4, NOW).unwrap(), 4);
+    assert_eq!(names(&store.next_batch(NOW).unwrap().unwrap()), names(&batch)[4..]);
+    assert_eq!(store.expire(NOW + 1, NOW).unwrap(), 6);
+    assert_eq!((store.next_batch(NOW).unwrap(), store.waiting().unwrap()), (None, Waiting::default()));
+    let counters = store.counters().unwrap();
+    assert_eq!((counters.get("dropped_max_mb"), counters.get("expired_max_days")), (Some(&4), Some(&6)));
+}
+
+#[test]
 fn settled_spans_go_after_their_time_and_conversations_long_after() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(folder.path()).unwrap();
