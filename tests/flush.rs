@@ -67,7 +67,9 @@ fn what_is_left_is_said_with_the_reason_and_kept() {
     let (sandbox, mut receiver) = (Sandbox::new(), Receiver::start());
     sandbox.settings(&settings(&receiver));
     sandbox.hook("PostToolUse", tool(1).as_bytes());
-    receiver.wait_for_spans(1);
+    eventually("the answer is recorded", || {
+        sandbox.spans(CONVERSATION).iter().any(|stored| stored.outcome.is_some()).then_some(())
+    });
     receiver.stop();
     sandbox.hook("PostToolUse", tool(2).as_bytes());
     assert_left(&flush(&sandbox, "2"), &["1 spans are left", "/v1/traces"]);

@@ -1,7 +1,9 @@
 //! One thin file per subcommand.
 
+pub mod demo;
 pub mod flush;
 pub mod hook;
+pub mod install;
 pub mod send;
 pub mod show;
 

@@ -1,7 +1,9 @@
 //! Google's Antigravity CLI (`agy`): which events it has, what its payloads hold, what its hooks must answer.
 //! Facts about agy carry the version they were measured on. No I/O.
 
+pub mod hooks_file;
 mod payload;
+pub mod registration;
 pub mod reply;
 mod text;
 pub mod wire;
