@@ -1,5 +1,8 @@
 //! The conversation that is played to every receiver: in two runs of the agent, with everything that a trace can hold.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+
 use agy_stand_in::behaviour::Behaviour;
 use agy_stand_in::report::ToolResult;
 use agy_stand_in::script::{Conversation, Ending, ModelCall, Outcome, Schedule, Script, Signal, Tool, Turn};
@@ -42,12 +45,21 @@ pub(crate) const WHOLE: [&str; 19] = [
     "4 view_file < Antigravity turn: 1 timing=includes_approval",
 ];
 
-/// A machine with these settings, whose agent runs the build that was given.
+/// A machine with these settings, on which the build that was given is installed for the agent's folder.
 pub(crate) fn sandbox(settings: &str) -> Sandbox {
-    provided("E2E_BINARY");
-    let sandbox = Sandbox::new();
+    sandbox_installed_with(&[], settings)
+}
+
+/// The same with options of `install`.
+pub(crate) fn sandbox_installed_with(options: &[&str], settings: &str) -> Sandbox {
+    let (program, sandbox) = (provided("E2E_BINARY"), Sandbox::new());
     sandbox.settings(settings);
-    sandbox.register();
+    let folder = sandbox.home().join(".local/bin");
+    fs::create_dir_all(&folder).unwrap();
+    // A link, since a test build has 50 MB.
+    symlink(program, folder.join("fi-hook-to-otlp")).unwrap();
+    let output = sandbox.command(&[&["install"], options].concat()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     sandbox
 }
 

@@ -203,8 +203,8 @@ fn a_root_that_is_sent_again_is_shown_again_there() {
 #[test]
 fn what_has_no_length_is_a_nanosecond_long_there() {
     let jaeger = Jaeger::start();
-    let sandbox = conversation::sandbox(&(settings(&jaeger, "grpc", "") + HOST));
-    sandbox.register_without("PreToolUse");
+    let settings = settings(&jaeger, "grpc", "") + HOST;
+    let sandbox = conversation::sandbox_installed_with(&["--no-pre-tool-use"], &settings);
     conversation::play(&sandbox);
     let whole = expected::delivered(&sandbox, conversation::ID);
     let end_only = expected::shape(&whole).iter().filter(|line| line.ends_with("timing=end_only")).count();

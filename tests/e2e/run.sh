@@ -41,6 +41,7 @@ venv() {
     echo "e2e/run.sh: installing the receivers into $path" >&2
     mkdir -p "$(dirname "$path")"
     temp=$(mktemp -d "$path.XXXXXX")
+    trap 'rm -rf "$temp"' EXIT # this function runs in a shell of its own
     python3 -m venv "$temp" >&2 || fail "python3 -m venv failed; on Debian install python3-venv"
     "$temp/bin/python" -m pip install -q --disable-pip-version-check \
       -r "$here/requirements.txt" -c "$here/constraints.txt" >&2 || fail "pip failed (see above)"

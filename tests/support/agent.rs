@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use agy_stand_in::Agy;
 use serde_json::{Value, json};
 
-use super::sandbox::{Sandbox, program};
+use super::sandbox::{PROGRAM, Sandbox};
 
 /// Builds the stand-in once; it is a package of its own, so that nobody installs it with the program.
 pub(crate) fn agy_program() -> PathBuf {
@@ -27,8 +27,7 @@ pub(crate) fn agy_program() -> PathBuf {
 
 /// The member that registers the program for every event, in agy's two shapes, guarded as the installer does it.
 pub(crate) fn registration() -> Value {
-    let program = program();
-    let handler = |event: &str| json!({"type": "command", "command": format!("\"{program}\" hook antigravity {event} 2>/dev/null || :"), "timeout": 10});
+    let handler = |event: &str| json!({"type": "command", "command": format!("\"{PROGRAM}\" hook antigravity {event} 2>/dev/null || :"), "timeout": 10});
     let flat = |event: &str| json!([handler(event)]);
     let group = |event: &str| json!([{"matcher": "*", "hooks": [handler(event)]}]);
     json!({
@@ -44,20 +43,9 @@ pub(crate) fn registration() -> Value {
 impl Sandbox {
     /// Registers the program in the workspace's hooks.json.
     pub(crate) fn register(&self) {
-        self.write_hooks(&registration());
-    }
-
-    /// The same without one event.
-    pub(crate) fn register_without(&self, event: &str) {
-        let mut registration = registration();
-        registration.as_object_mut().unwrap().remove(event).unwrap();
-        self.write_hooks(&registration);
-    }
-
-    fn write_hooks(&self, registration: &Value) {
         let folder = self.work().join(".agents");
         fs::create_dir_all(&folder).unwrap();
-        let hooks = json!({"fi-hook-to-otlp": registration});
+        let hooks = json!({"fi-hook-to-otlp": registration()});
         fs::write(folder.join("hooks.json"), serde_json::to_vec_pretty(&hooks).unwrap()).unwrap();
     }
 
