@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::capture::Place;
-use crate::config::{self, Destination, Settings, sources};
+use crate::config::{self, Settings, sources};
 use crate::spool::format::{Entry, FLUSH, Note};
 use crate::store::{FLUSH_DONE, Store};
 use crate::sys;
@@ -37,7 +37,8 @@ pub fn run(timeout: Duration) -> anyhow::Result<()> {
         let left = Left::look(&place, before)?;
         bar.set_length(left.all);
         bar.set_position(left.all - left.spans);
-        if left.nothing() || begun.elapsed() >= timeout {
+        let in_vain = left.folded && left.files == 0 && settings.destination.route().is_none();
+        if left.nothing() || in_vain || begun.elapsed() >= timeout {
             break left;
         }
         std::thread::sleep(LOOK);
