@@ -80,10 +80,8 @@ impl Left {
             return Ok(format!("{} events are not folded yet: see {}", self.files, log.display()));
         }
         let spans = self.spans;
-        if let Destination::None { .. } | Destination::Incomplete { .. } | Destination::Invalid { .. } =
-            settings.destination
-        {
-            return Ok(format!("{spans} spans stay in the local store; destination {}", settings.destination));
+        if settings.destination.route().is_none() {
+            return Ok(format!("{spans} spans are not delivered: destination {}", settings.destination));
         }
         let state = Store::open_read_only(folder)?.context("the store is gone")?.delivery()?;
         let answer = match (state.message, state.reason) {
