@@ -1,7 +1,7 @@
 //! `flush`: delivers what is recorded, now, and waits for it. The work is the sender's: this asks it to hurry, starts it
 //! if there is none, and watches the store.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -9,8 +9,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::capture::Place;
 use crate::config::{self, Settings, sources};
-use crate::spool::format::{Entry, FLUSH, Note};
-use crate::store::{FLUSH_DONE, Store};
+use crate::spool::dir::named_time;
+use crate::spool::format::{Entry, FLUSH, Note, RecordError, decode};
+use crate::store::{FILE, FLUSH_DONE, Store, StoreError};
 use crate::sys;
 
 /// Between two looks at the store.
@@ -25,7 +26,7 @@ pub fn run(timeout: Duration) -> anyhow::Result<()> {
     let settings = config::resolve(&gathered);
     let place = Place::find(&gathered, &settings)?;
     let folder = place.dir.path().to_owned();
-    let before = counted(&folder)?;
+    let before = done(&folder)?;
     let clocks = sys::clocks();
     let note = Note { reason: FLUSH.to_owned(), event: String::new(), realtime_ns: clocks.realtime_ns };
     place.deposit(&Entry::Note(note), clocks)?;
@@ -36,7 +37,7 @@ pub fn run(timeout: Duration) -> anyhow::Result<()> {
         place.wake_sender()?;
         let left = Left::look(&place, before)?;
         bar.set_length(left.all);
-        bar.set_position(left.all - left.spans);
+        bar.set_position(left.all.saturating_sub(left.spans));
         let in_vain = left.folded && left.files == 0 && settings.destination.route().is_none();
         if left.nothing() || in_vain || begun.elapsed() >= timeout {
             break left;
@@ -60,14 +61,15 @@ struct Left {
 }
 
 impl Left {
-    fn look(place: &Place, before: u64) -> anyhow::Result<Self> {
-        let files = std::fs::read_dir(place.dir.inbox()).map_or(0, Iterator::count);
-        let folded = counted(place.dir.path())? > before;
-        let (all, spans) = match Store::open_read_only(place.dir.path())? {
-            Some(store) => (store.span_count()?, store.waiting()?.spans),
-            None => (0, 0),
-        };
-        Ok(Self { all, spans, files, folded })
+    fn look(place: &Place, before: Done) -> anyhow::Result<Self> {
+        let files = records(&place.dir.inbox()).count();
+        let folder = place.dir.path();
+        // Between the two numbers the sender may add spans.
+        let look = |store: Store| Ok((store.waiting()?.spans, store.span_count()?));
+        let seen = tolerant(Store::open_read_only(folder).and_then(|store| store.map(look).transpose()))?;
+        let folded = done(folder)? != before;
+        let (spans, all) = seen.unwrap_or_default();
+        Ok(Self { all, spans, files, folded: folded && seen.is_some() })
     }
 
     const fn nothing(&self) -> bool {
@@ -75,6 +77,10 @@ impl Left {
     }
 
     fn why(&self, settings: &Settings, folder: &Path) -> anyhow::Result<String> {
+        let newer = records(&folder.join("spool/new")).filter(|file| is_newer(file)).count();
+        if newer > 0 {
+            return Ok(format!("{newer} events were recorded by a newer version of this program: update it"));
+        }
         if !self.folded || self.files > 0 {
             let log = folder.join("sender.log");
             return Ok(format!("{} events are not folded yet: see {}", self.files, log.display()));
@@ -92,11 +98,34 @@ impl Left {
     }
 }
 
-fn counted(folder: &Path) -> anyhow::Result<u64> {
-    let Some(store) = Store::open_read_only(folder)? else {
-        return Ok(0);
-    };
-    Ok(store.counters()?.get(FLUSH_DONE).copied().unwrap_or(0))
+/// The files of the spool that may be records.
+fn records(inbox: &Path) -> impl Iterator<Item = PathBuf> {
+    let files = std::fs::read_dir(inbox).into_iter().flatten().flatten();
+    files.map(|file| file.path()).filter(|path| {
+        path.file_name().and_then(std::ffi::OsStr::to_str).is_some_and(|name| named_time(name).is_some())
+    })
+}
+
+fn is_newer(file: &Path) -> bool {
+    std::fs::read(file).is_ok_and(|bytes| matches!(decode(&bytes), Err(RecordError::Newer(_))))
+}
+
+/// Which store it is, and how often a sender has folded and closed all there was because somebody asked.
+type Done = (u64, u64);
+
+fn done(folder: &Path) -> anyhow::Result<Done> {
+    let look = |store: Store| Ok(store.counters()?.get(FLUSH_DONE).copied().unwrap_or(0));
+    let count = tolerant(Store::open_read_only(folder).and_then(|store| store.map(look).transpose()))?;
+    let store = std::fs::metadata(folder.join(FILE)).map_or(0, |file| std::os::unix::fs::MetadataExt::ino(&file));
+    Ok((store, count.unwrap_or(0)))
+}
+
+/// A store that SQLite refuses is the sender's business: it sets a damaged one aside.
+fn tolerant<T>(seen: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
+    match seen {
+        Err(StoreError::Sqlite(_)) => Ok(None),
+        other => other,
+    }
 }
 
 /// Spans of other profiles can only be delivered with the settings of their environment, which are on no disk.

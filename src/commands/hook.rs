@@ -18,6 +18,7 @@ pub fn run(arguments: &[OsString]) {
     let Some(host) = host else {
         return complain(&"usage: fi-hook-to-otlp hook antigravity <Event>");
     };
+    crate::sys::survive_size_limits();
     answer(host.reply(&event, reply_option));
     // The reply is out; a bug from here on must not reach the agent as an exit code.
     match catch_unwind(|| capture::observe(host, &event)) {

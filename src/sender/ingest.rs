@@ -1,9 +1,11 @@
 //! From the spool to the store: which files are ready, in which order they are folded, and that each counts once.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::SendError;
 use super::suspects::Suspects;
@@ -17,6 +19,12 @@ use crate::sys::Clocks;
 const HOLD_BACK: Duration = Duration::from_millis(50);
 /// Most files folded in one transaction: bounds memory when a long backlog is found.
 const MOST_FILES: usize = 1000;
+
+/// Most bytes of a record: far more than a hook writes.
+const MOST_BYTES: u64 = 8 << 20;
+
+/// How long a file that cannot be read now is left alone.
+const LEFT_FOR: Duration = Duration::from_secs(60);
 
 /// A hook is killed by agy after 10 s; what it wrote beside the spool an hour ago is nobody's.
 const UNFINISHED_NS: u64 = 3600 * 1_000_000_000;
@@ -43,11 +51,16 @@ pub(super) struct Ingest {
     removed: Vec<String>,
     /// CLOCK_BOOTTIME of the last folded event, by boot.
     folded_up_to: BTreeMap<String, u64>,
+    left: Left,
+    left_since: Option<Instant>,
 }
 
-/// Whether nothing lies in the spool.
-pub(super) fn is_empty(dir: &ProfileDir) -> bool {
-    list(&dir.inbox()).is_empty()
+/// Names of files that stay in the spool: of a newer version, or not readable at present.
+pub(super) type Left = BTreeSet<String>;
+
+/// Whether something lies in the spool that nobody has looked at.
+pub(super) fn has_new(dir: &ProfileDir, left: &Left) -> bool {
+    list(&dir.inbox()).iter().any(|name| named_time(name).is_some() && !left.contains(name))
 }
 
 /// A file that was read.
@@ -75,14 +88,41 @@ impl Ingest {
         now: Clocks,
         boot_id: &str,
     ) -> Result<Round, SendError> {
-        let inbox = dir.inbox();
-        let (mut names, more) = settled_names(&inbox);
+        if self.left_since.is_some_and(|since| since.elapsed() >= LEFT_FOR) {
+            self.left.clear();
+            self.left_since = None;
+        }
+        let (mut names, more) = settled_names(&dir.inbox(), &self.left);
         let more = self.suspects.isolate(&mut names) || more;
-        let mut round = Round::default();
         if names.is_empty() && self.removed.is_empty() {
-            return Ok(round);
+            return Ok(Round::default());
         }
         let given_up = self.suspects.begin(dir, &names);
+        let round = self.fold(dir, store, names, given_up, open, options, now, boot_id);
+        // Not only when all went well: a store that refuses is no death.
+        self.suspects.end(dir);
+        round.map(|round| Round { next: if more { Some(Duration::ZERO) } else { round.next }, ..round })
+    }
+
+    /// The files that stay in the spool, as far as is known.
+    pub(super) const fn left(&self) -> &Left {
+        &self.left
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what a round is given, taken apart once")]
+    fn fold(
+        &mut self,
+        dir: &ProfileDir,
+        store: &mut Store,
+        mut names: Vec<String>,
+        given_up: bool,
+        open: &HashMap<String, Conversation>,
+        options: &Options,
+        now: Clocks,
+        boot_id: &str,
+    ) -> Result<Round, SendError> {
+        let inbox = dir.inbox();
+        let mut round = Round::default();
         let fold = store.fold(now.realtime_ns)?;
         if given_up {
             fold.count("spool_deadly", names.len() as u64)?;
@@ -103,7 +143,11 @@ impl Ingest {
                 true
             }
             // Of a newer version: left for a newer sender. Gone: removed by hand.
-            Err(Unreadable::Leave) => false,
+            Err(Unreadable::Leave) => {
+                self.left.insert(name.clone());
+                self.left_since.get_or_insert_with(Instant::now);
+                false
+            }
             Err(Unreadable::Garbage) => {
                 set_aside(dir, name);
                 let _ = fold.count("spool_garbage", 1);
@@ -123,16 +167,15 @@ impl Ingest {
         for (id, conversation) in &round.changed {
             fold.keep(id, conversation, outputs.get(id).map_or(&[], Vec::as_slice))?;
         }
-        fold.commit()?;
+        // Nobody dies of a record any more from here on, and writing to a slow disk is when a kill from outside is most
+        // likely to hit.
         self.suspects.end(dir);
+        fold.commit()?;
         self.removed.clear();
         for name in names {
             if fs::remove_file(inbox.join(&name)).is_ok() {
                 self.removed.push(name);
             }
-        }
-        if more {
-            round.next = Some(Duration::ZERO);
         }
         Ok(round)
     }
@@ -184,12 +227,12 @@ impl Ingest {
 ///
 /// Listed twice, since a listing that runs beside renames may miss a file: whatever is not later than the newest of the
 /// first listing was renamed before the second one began.
-fn settled_names(inbox: &Path) -> (Vec<String>, bool) {
+fn settled_names(inbox: &Path, left: &Left) -> (Vec<String>, bool) {
     let Some(newest) = list(inbox).into_iter().filter_map(|name| named_time(&name)).max() else {
         return (Vec::new(), false);
     };
     let mut names = list(inbox);
-    names.retain(|name| named_time(name).is_some_and(|time| time <= newest));
+    names.retain(|name| named_time(name).is_some_and(|time| time <= newest) && !left.contains(name));
     names.sort_unstable();
     let more = names.len() > MOST_FILES;
     names.truncate(MOST_FILES);
@@ -220,7 +263,20 @@ enum Unreadable {
 }
 
 fn read(inbox: &Path, name: &str) -> Result<Entry, Unreadable> {
-    let bytes = fs::read(inbox.join(name)).map_err(|_| Unreadable::Leave)?;
+    // Without waiting: nobody may write into what only looks like a record.
+    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(inbox.join(name));
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Err(Unreadable::Garbage),
+        Err(_) => return Err(Unreadable::Leave),
+    };
+    let metadata = file.metadata().map_err(|_| Unreadable::Leave)?;
+    if !metadata.is_file() || metadata.len() > MOST_BYTES {
+        return Err(Unreadable::Garbage);
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|_| Unreadable::Leave)?;
     decode(&bytes).map_err(|error| match error {
         RecordError::Newer(_) => Unreadable::Leave,
         RecordError::Garbage => Unreadable::Garbage,

@@ -14,12 +14,19 @@ mod watch;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{self, sources};
 use crate::spool::dir::{ProfileDir, SpoolError};
 use crate::store::StoreError;
+
+/// Between two tries to work while the store is locked or the disk is full.
+const REFUSED_PAUSE: Duration = Duration::from_secs(3);
+/// How long that goes on; then the next hook has to start another sender.
+const REFUSED_FOR: Duration = Duration::from_secs(600);
 
 /// Why a sender ends early.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +48,13 @@ pub enum SendError {
         /// What the system said.
         error: std::io::Error,
     },
+}
+
+impl SendError {
+    /// Whether waiting may help: somebody else has the store locked, the disk is full.
+    fn may_pass(&self) -> bool {
+        matches!(self, Self::Store(error) if error.may_pass())
+    }
 }
 
 /// The sender's lock: either the descriptor a hook handed over as standard input, or one taken here.
@@ -84,6 +98,7 @@ impl Lock {
 pub fn send(profile: &str) -> Result<(), SendError> {
     // Whatever the settings say later, no file of ours is for others.
     crate::sys::create_private_files();
+    crate::sys::survive_size_limits();
     let settings = config::resolve(&sources::gather());
     let root: PathBuf = sources::state_dir(&settings).ok_or(SendError::NoStateFolder)?;
     let dir = ProfileDir::open(&root, profile)?;
@@ -91,23 +106,47 @@ pub fn send(profile: &str) -> Result<(), SendError> {
         .enable_all()
         .build()
         .map_err(|error| SendError::Io { what: "cannot start", error })?;
+    let sent = runtime.block_on(keep_sending(&dir));
+    // A name that is just being looked up must not keep the process.
+    runtime.shutdown_background();
+    sent
+}
+
+async fn keep_sending(dir: &ProfileDir) -> Result<(), SendError> {
+    let mut terminate =
+        signal(SignalKind::terminate()).map_err(|error| SendError::Io { what: "cannot wait for signals", error })?;
+    let mut refused_since: Option<Instant> = None;
     loop {
-        let Some(lock) = Lock::acquire(&dir)? else {
+        let Some(lock) = Lock::acquire(dir)? else {
             return Ok(());
         };
-        let ended = runtime.block_on(run::run(&dir, &lock));
-        lock.release();
+        let begun = Instant::now();
+        let ended = run::run(dir, &lock, &mut terminate).await;
+        let mut again = false;
         if let Err(error) = &ended {
             log::SenderLog::new(dir.path()).line(format_args!("end error={:?}", error.to_string()));
+            if error.may_pass() {
+                // One that had worked for a while has new patience.
+                let since = refused_since.filter(|_| begun.elapsed() < REFUSED_FOR / 10).unwrap_or(begun);
+                refused_since = Some(since);
+                // With the lock in hand, so that nobody else tries meanwhile.
+                let told_to_stop = tokio::time::timeout(REFUSED_PAUSE, terminate.recv()).await.is_ok();
+                again = !told_to_stop && since.elapsed() < REFUSED_FOR;
+            }
         }
-        // A hook that found the lock busy just before it was free relies on this second look.
-        if ended? == run::End::Stop || ingest::is_empty(&dir) {
-            return Ok(());
+        lock.release();
+        match ended {
+            Err(_) if again => {}
+            Err(error) => return Err(error),
+            Ok(run::End::Stop) => return Ok(()),
+            // A hook that found the lock busy just before it was free relies on this second look.
+            Ok(run::End::Idle(left)) if ingest::has_new(dir, &left) => {}
+            Ok(run::End::Idle(_)) => return Ok(()),
         }
     }
 }
 
 /// The moment `time` before `now_ns`.
-fn ago(now_ns: u64, time: std::time::Duration) -> u64 {
+fn ago(now_ns: u64, time: Duration) -> u64 {
     now_ns.saturating_sub(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }

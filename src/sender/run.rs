@@ -7,8 +7,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use tokio::signal::unix::Signal;
+
 use super::agents::Agents;
-use super::ingest::Ingest;
+use super::ingest::{Ingest, Left};
 use super::life::{self, Work};
 use super::log::SenderLog;
 use super::watch::Watch;
@@ -31,10 +33,10 @@ const MOST_SLEEP: Duration = Duration::from_secs(60);
 const REFUSED_IS_LATER_NS: u64 = 3600 * 1_000_000_000;
 
 /// How a sender ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum End {
-    /// Nothing to do; if something has come meanwhile, go on.
-    Idle,
+    /// Nothing to do but with these files, which cannot be read; if something has come meanwhile, go on.
+    Idle(Left),
     /// Told to stop, or of no use any more: the next hook starts another.
     Stop,
 }
@@ -85,9 +87,7 @@ impl Stamp {
     }
 }
 
-pub(super) async fn run(dir: &ProfileDir, lock: &Lock) -> Result<End, SendError> {
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-        .map_err(|error| SendError::Io { what: "cannot wait for signals", error })?;
+pub(super) async fn run(dir: &ProfileDir, lock: &Lock, terminate: &mut Signal) -> Result<End, SendError> {
     let mut sender = Sender::start(dir, lock)?;
     let folder = sender.settings_file.path.as_deref().and_then(|file| file.parent()).map(PathBuf::from);
     let inbox = dir.inbox();
@@ -365,6 +365,15 @@ impl<'a> Sender<'a> {
         })
     }
 
+    fn idle(&self) -> End {
+        let left = self.ingest.left().clone();
+        if !left.is_empty() {
+            let files = left.len();
+            self.log.line(format_args!("left files={files} of a newer version, or not readable"));
+        }
+        End::Idle(left)
+    }
+
     /// Whether to end now; shortens `sleep` to the moment when that may be.
     fn end(&self, sleep: &mut Duration) -> Result<Option<End>, SendError> {
         if self.sending.is_some() {
@@ -379,7 +388,7 @@ impl<'a> Sender<'a> {
         }
         let work = self.work()?;
         if work != Work::Queued && !sleep.is_zero() && self.executable.changed() {
-            return Ok(Some(End::Idle));
+            return Ok(Some(self.idle()));
         }
         let left = life::remaining(
             work,
@@ -389,7 +398,7 @@ impl<'a> Sender<'a> {
             self.settings.idle,
         );
         if left.is_zero() {
-            return Ok(Some(End::Idle));
+            return Ok(Some(self.idle()));
         }
         *sleep = (*sleep).min(left);
         Ok(None)

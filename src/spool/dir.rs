@@ -90,8 +90,12 @@ impl ProfileDir {
             other => other,
         }
         .map_err(|error| self.failed(Path::new("spool/tmp"), error))?;
-        let written =
-            write_all(&file, record).and_then(|()| rustix::fs::renameat(&self.root, &beside, &self.root, &place));
+        let renamed = || rustix::fs::renameat(&self.root, &beside, &self.root, &place);
+        let written = write_all(&file, record).and_then(|()| match renamed() {
+            // Somebody has removed the folder.
+            Err(Errno::NOENT) if self.make().is_ok() => renamed(),
+            other => other,
+        });
         if let Err(error) = written {
             // The file is of no use to anyone; if it cannot be removed either, the sender sweeps it later.
             let _ = rustix::fs::unlinkat(&self.root, &beside, AtFlags::empty());
@@ -130,7 +134,8 @@ impl ProfileDir {
     /// # Errors
     /// When one cannot be made.
     pub fn make(&self) -> Result<(), SpoolError> {
-        for folder in ["", "spool", "spool/tmp", "spool/new"] {
+        // `tmp` last: a hook that can write there, because another one was killed or is just here, can rename, too.
+        for folder in ["", "spool", "spool/new", "spool/tmp"] {
             match rustix::fs::mkdirat(&self.root, self.inner(folder), Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(self.failed(Path::new(folder), error)),
@@ -203,6 +208,8 @@ mod tests {
             assert_eq!(std::fs::metadata(folder).unwrap().mode() & 0o077, 0, "{}", folder.display());
         }
         assert!(dir.deposit(&name, b"again").is_ok(), "a rename replaces; names are unique by chance");
+        std::fs::remove_dir_all(dir.inbox()).unwrap();
+        dir.deposit(&name, b"once more").unwrap();
         assert_eq!(named_time(&name), Some(1));
         assert_eq!(named_time("README"), None);
     }

@@ -43,6 +43,16 @@ pub enum StoreError {
     Row(#[from] serde_json::Error),
 }
 
+impl StoreError {
+    /// Whether the same may work later: the store is locked, the disk full or out of order.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull, SystemIoFailure};
+        let Self::Sqlite(error) = self else { return false };
+        matches!(error.sqlite_error_code(), Some(DatabaseBusy | DatabaseLocked | DiskFull | SystemIoFailure))
+    }
+}
+
 /// The store of one profile.
 #[derive(Debug)]
 pub struct Store {

@@ -65,11 +65,18 @@ unsafe fn become_sender(
     // SAFETY: plain system calls on descriptors of this process.
     unsafe {
         libc::setsid();
-        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
         libc::dup2(lock, 0);
-        libc::dup2(null, 1);
-        libc::dup2(null, 2);
+        // First, so that there is a descriptor to be had however few the limit leaves.
         close_from_3();
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        if null < 0 || libc::dup2(null, 1) < 0 || libc::dup2(null, 2) < 0 {
+            // The agent waits for the end of its pipe. The runtime of what is started opens something in their place.
+            libc::close(1);
+            libc::close(2);
+        }
+        if null > 2 {
+            libc::close(null);
+        }
         libc::chdir(c"/".as_ptr());
         // An agent may block signals in the threads it starts hooks from; SIGTERM must reach the sender.
         let mut none: libc::sigset_t = std::mem::zeroed();

@@ -73,6 +73,13 @@ pub fn create_private_files() {
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
 
+/// Makes a write beyond the limit of a file's size an error instead of the end of this process.
+#[expect(unsafe_code, reason = "no crate here sets a signal's disposition")]
+pub fn survive_size_limits() {
+    // SAFETY: a plain system call; no handler is set. A sender inherits it.
+    let _ = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// Lets tokio wait for a descriptor of our own.
 ///
 /// # Errors

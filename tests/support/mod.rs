@@ -12,7 +12,11 @@
 
 pub(crate) mod agent;
 pub(crate) mod certificates;
+pub(crate) mod chance;
+pub(crate) mod confined;
+pub(crate) mod crafted;
 pub(crate) mod future_agi;
+pub(crate) mod ledger;
 pub(crate) mod proxy;
 pub(crate) mod receiver;
 pub(crate) mod reply;

@@ -104,11 +104,10 @@ impl Sandbox {
     /// Kills the sender and waits until its lock is free: a dying process has no words in /proc any more while it still
     /// holds its files.
     pub(crate) fn kill_sender(&self) {
-        for pid in self.senders() {
-            kill(pid);
-        }
         let lock = fs::File::open(self.profile().join("sender.lock")).unwrap();
         eventually("the lock is free", || {
+            // Again and again: one that was only just forked does not look like a sender yet.
+            self.senders().into_iter().for_each(kill);
             rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).ok()
         });
     }
@@ -159,7 +158,8 @@ impl Drop for Sandbox {
     }
 }
 
-fn kill(pid: u32) {
+/// Kills a process at once.
+pub(crate) fn kill(pid: u32) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     // It may be gone already.
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
