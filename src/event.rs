@@ -136,7 +136,7 @@ pub struct Capture {
 pub struct Agent {
     /// Process id in the hook's PID namespace; above 1.
     pub pid: u32,
-    /// Inode of the hook's PID namespace; 0 where there are none.
+    /// Device of the hook's `/proc`, which tells its PID namespace.
     pub namespace: u64,
     /// Whether ANTIGRAVITY_CONVERSATION_ID was set: then any ancestor was taken for the agent, else only a known name.
     pub marked: bool,

@@ -51,7 +51,7 @@ fn expect(sandbox: &Sandbox, arguments: &[&str], code: i32) -> (String, String) 
 fn expected(word: &str) -> Value {
     let inside_json = |text: &str| {
         let quoted = serde_json::to_string(text).unwrap();
-        quoted[1..quoted.len() - 1].to_owned()
+        quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap().to_owned()
     };
     let own = inside_json(&format!("\"{PROGRAM}\""));
     let member = registration().to_string().replace(&own, &inside_json(word));
@@ -246,8 +246,8 @@ fn flags_change_the_registration_or_leave_the_disk_alone() {
     for arguments in [&["install", "--print"][..], &["install", "--dry-run"]] {
         let (out, _) = expect(&sandbox, arguments, 0);
         assert!(!file.parent().unwrap().exists());
-        let from = out.find('{').unwrap();
-        assert_eq!(serde_json::from_str::<Value>(&out[from..]).unwrap(), expected(DEFAULT_WORD), "{arguments:?}");
+        let text = out.split_at(out.find('{').unwrap()).1;
+        assert_eq!(serde_json::from_str::<Value>(text).unwrap(), expected(DEFAULT_WORD), "{arguments:?}");
     }
     expect(&sandbox, &["install", "--no-pre-tool-use"], 0);
     let mut without = expected(DEFAULT_WORD);

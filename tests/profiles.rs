@@ -25,7 +25,7 @@ fn only_what_counts_in_the_process_environment_makes_a_profile() {
     for (managed, environment, file) in [
         ("", "", FI),
         ("", "FI_API_KEY=\nFI_PROJECT_NAME= ", FI),
-        ("", "FI_HOOK_STATE_DIR=/x\nFI_HOOK_LOG_FILE=/x\nFI_HOOK_CONFIG=/x\nFI_HOOK_TIMEOUT=3", FI),
+        ("", "FI_HOOK_STATE_DIR=/x\nFI_HOOK_LOG_FILE=/x\nFI_HOOK_TIMEOUT=3", FI),
         ("", "FI_HOOK_DISABLED=1\nFI_HOOK_SURFACES=ide\nFI_HOOK_EXCLUDE_PATHS=/x\nFI_HOOK_CAPTURE_CONTENT=1", FI),
         ("", "FI_HOOK_MAX_MB=1\nFI_HOOK_MAX_DAYS=1\nFI_HOOK_IDLE_SECONDS=1\nHTTPS_PROXY=http://p:1", FI),
         ("", "OTEL_SERVICE_NAME=theirs\nOTEL_EXPORTER_OTLP_ENDPOINT=http://x", FI),
@@ -46,6 +46,7 @@ fn only_what_counts_in_the_process_environment_makes_a_profile() {
         "FI_HOOK_SESSION_SPAN=first",
         "FI_HOOK_SPAN_NAMES=semconv",
         "FI_HOOK_USER_ID=u",
+        "FI_HOOK_CONFIG=/x",
     ] {
         let name = profile_of("", environment, "");
         assert!(name.len() == 32 && name.bytes().all(|b| b.is_ascii_hexdigit()), "{environment}: {name}");

@@ -185,6 +185,24 @@ fn answers_are_told_apart_and_a_repaired_setting_delivers_what_waits() {
 }
 
 #[test]
+fn a_receiver_that_cannot_unpack_gzip_gets_it_plain_from_then_on() {
+    let (sandbox, receiver) = (Sandbox::new(), Receiver::start());
+    sandbox.settings(&format!("{}OTEL_EXPORTER_OTLP_COMPRESSION=gzip\nFI_HOOK_IDLE_SECONDS=0\n", settings(&receiver)));
+    receiver.script([Reply::status(400)]);
+    for step in 1..3 {
+        let payload = format!(
+            r#"{{"conversationId":"{CONVERSATION}","stepIdx":{step},"toolCall":{{"name":"tool_{step}"}},"error":""}}"#
+        );
+        sandbox.hook("PostToolUse", payload.as_bytes());
+        receiver.wait_for_spans(step);
+        eventually("the sender ends", || sandbox.senders().is_empty().then_some(()));
+    }
+    let encodings: Vec<_> =
+        receiver.requests().iter().map(|request| request.header("content-encoding").is_some()).collect();
+    assert_eq!(encodings, [true, false, false], "remembered, also by the next sender");
+}
+
+#[test]
 fn a_sender_killed_between_sending_and_recording_sends_the_same_batch_again() {
     let (sandbox, receiver) = (Sandbox::new(), Receiver::start());
     sandbox.settings(&settings(&receiver));

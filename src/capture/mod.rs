@@ -6,10 +6,9 @@ mod log;
 mod stdin;
 
 use std::ffi::OsStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-
-use sha2::{Digest, Sha256};
 
 use crate::config::{self, Settings, Sources, sources};
 use crate::event::{Agent, Capture};
@@ -164,7 +163,7 @@ fn capture(host: &dyn Host, clocks: sys::Clocks) -> Capture {
 fn agent(host: &dyn Host) -> Option<Agent> {
     let marked = std::env::var_os(MARK).is_some_and(|id| !id.is_empty());
     // At a terminal somebody tries us out by hand.
-    if rustix::termios::isatty(rustix::stdio::stdin()) {
+    if !marked && rustix::termios::isatty(rustix::stdio::stdin()) {
         return None;
     }
     let mut ancestor = sys::parent()?;
@@ -175,13 +174,14 @@ fn agent(host: &dyn Host) -> Option<Agent> {
         ancestor = sys::process(ancestor.parent)?;
     }
     let plausible = marked || host.is_agent(&ancestor.name);
-    (ancestor.pid > 1 && plausible).then(|| Agent { pid: ancestor.pid, namespace: sys::pid_namespace(), marked })
+    (ancestor.pid > 1 && plausible).then_some(Agent { pid: ancestor.pid, namespace: ancestor.namespace, marked })
 }
 
-/// Tells apart two hooks.json files that both register us: agy runs a hook in the folder of its file.
+/// Tells apart two hooks.json files that both register us: agy runs a hook in the folder of its file. Compared within two
+/// minutes only, so a hash that another release computes otherwise is good enough. SHA-256 asks the processor what it
+/// can do, which costs more than the rest of the hook under a hypervisor.
 fn registration() -> u64 {
-    use std::os::unix::ffi::OsStrExt;
-    let folder = std::env::current_dir().unwrap_or_default();
-    let hash = Sha256::digest(folder.as_os_str().as_bytes());
-    hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+    let mut hasher = DefaultHasher::new();
+    std::env::current_dir().unwrap_or_default().hash(&mut hasher);
+    hasher.finish()
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::capture::Place;
-use crate::config::{self, Destination, Settings, sources};
+use crate::config::{self, Settings, sources};
 use crate::spool::dir::named_time;
 use crate::spool::format::{Entry, FLUSH, Note, RecordError, decode};
 use crate::store::{FILE, FLUSH_DONE, Store, StoreError};
@@ -38,7 +38,8 @@ pub fn run(timeout: Duration) -> anyhow::Result<()> {
         let left = Left::look(&place, before)?;
         bar.set_length(left.all);
         bar.set_position(left.all.saturating_sub(left.spans));
-        if left.nothing() || begun.elapsed() >= timeout {
+        let in_vain = left.folded && left.files == 0 && settings.destination.route().is_none();
+        if left.nothing() || in_vain || begun.elapsed() >= timeout {
             break left;
         }
         std::thread::sleep(LOOK);
@@ -85,10 +86,8 @@ impl Left {
             return Ok(format!("{} events are not folded yet: see {}", self.files, log.display()));
         }
         let spans = self.spans;
-        if let Destination::None { .. } | Destination::Incomplete { .. } | Destination::Invalid { .. } =
-            settings.destination
-        {
-            return Ok(format!("{spans} spans stay in the local store; destination {}", settings.destination));
+        if settings.destination.route().is_none() {
+            return Ok(format!("{spans} spans are not delivered: destination {}", settings.destination));
         }
         let state = Store::open_read_only(folder)?.context("the store is gone")?.delivery()?;
         let answer = match (state.message, state.reason) {

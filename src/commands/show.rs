@@ -42,7 +42,11 @@ pub fn run(conversation: Option<&str>, list: bool) -> anyhow::Result<()> {
             all.extend(row.state.preview(&options));
             write!(out, "{}", tree::render(&row.resource, &all, Style::BRIEF))?;
             if waiting > 0 {
-                writeln!(out, "{waiting} of {} spans wait to be delivered", spans.len())?;
+                let why = match settings.destination.route() {
+                    Some(_) => "wait to be delivered",
+                    None => "are in the local store only, since no destination is set",
+                };
+                writeln!(out, "{waiting} of {} spans {why}", spans.len())?;
             }
             Ok(())
         }

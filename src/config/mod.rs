@@ -248,6 +248,12 @@ impl Destination {
         }
     }
 
+    /// Whether request bodies are compressed.
+    #[must_use]
+    pub const fn is_compressed(&self) -> bool {
+        matches!(self, Self::Otlp { compression: Compression::Gzip, .. })
+    }
+
     /// The same destination with uncompressed bodies, for a receiver that cannot unpack gzip.
     #[must_use]
     pub fn without_compression(mut self) -> Self {

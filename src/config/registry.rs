@@ -259,7 +259,8 @@ pub const SETTINGS: &[Setting] = &[
         "",
         "where queue and store lie, instead of the user's state folder",
     ),
-    row(Group::Hook, "FI_HOOK_CONFIG", Kind::Path, "", "the settings file; counts only in the process environment"),
+    row(Group::Hook, "FI_HOOK_CONFIG", Kind::Path, "", "the settings file; counts only in the process environment")
+        .selects_profile(),
     row(Group::Hook, "FI_HOOK_IDLE_SECONDS", Kind::Number, "10", "how long an idle sender lingers, at most 3600"),
     row(
         Group::Hook,

@@ -71,7 +71,8 @@ impl Agents {
 
 /// Takes a pidfd of the process, if it is the one that ran the hook.
 fn look(agent: &Agent, captured_ns: u64) -> Sight {
-    if agent.namespace != sys::pid_namespace() || agent.namespace == 0 {
+    let own = sys::process(std::process::id()).map(|own| own.namespace);
+    if own != Some(agent.namespace) {
         return Sight::Unobservable;
     }
     // The pidfd first: what is read afterwards is about the same process, or there is none any more.

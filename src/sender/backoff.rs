@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::export::{Answer, Outcome};
+use crate::export::{Answer, Code, Outcome};
 use crate::store::{DeliveryState, Settled};
 
 /// First pause after a failure that may pass.
@@ -19,14 +19,22 @@ const ASKED_MOST: Duration = Duration::from_secs(3600);
 /// Refusals in a row that bisection of a full batch needs to single out a span, and some.
 const REFUSALS: u32 = 12;
 
-/// Draws the conclusions from an answer at `now_ns` (CLOCK_REALTIME); `chance` is uniform in 0..=1.
-pub(super) fn conclude(answer: &Answer, before: &DeliveryState, now_ns: u64, chance: f64) -> (Settled, DeliveryState) {
+/// Draws the conclusions from an answer at `now_ns` (CLOCK_REALTIME); `gzip` tells whether the request was compressed,
+/// `chance` is uniform in 0..=1.
+pub(super) fn conclude(
+    answer: &Answer,
+    before: &DeliveryState,
+    gzip: bool,
+    now_ns: u64,
+    chance: f64,
+) -> (Settled, DeliveryState) {
     let mut state = DeliveryState {
         reason: Some(answer.reason.to_owned()),
         message: answer.message.clone(),
         failures: before.failures.saturating_add(1),
         failing_since_ns: before.failing_since_ns.or(Some(now_ns)),
         delivered_ns: before.delivered_ns,
+        plain: before.plain,
         ..DeliveryState::default()
     };
     let (outcome, settled) = match &answer.outcome {
@@ -39,6 +47,11 @@ pub(super) fn conclude(answer: &Answer, before: &DeliveryState, now_ns: u64, cha
             );
             state.next_try_ns = later(now_ns, pause);
             ("retry", Settled::Again { next_try_ns: state.next_try_ns })
+        }
+        // A receiver that cannot unpack gzip says 400 to anything: once without, before spans are suspected.
+        Outcome::Refused if gzip && answer.code == Some(Code::Http(400)) => {
+            state.plain = true;
+            ("refused", Settled::Again { next_try_ns: 0 })
         }
         Outcome::Refused => {
             // One span or half a batch may be at fault: go on at once. But if everything is refused, it is not the spans.
@@ -89,7 +102,7 @@ mod tests {
 
     fn after(failures: u32, outcome: Outcome, chance: f64) -> (Settled, DeliveryState) {
         let before = DeliveryState { failures, failing_since_ns: Some(1), ..DeliveryState::default() };
-        conclude(&answer(outcome), &before, NOW, chance)
+        conclude(&answer(outcome), &before, false, NOW, chance)
     }
 
     #[test]
@@ -131,6 +144,17 @@ mod tests {
         assert_eq!((state.failures, state.failing_since_ns), (8, Some(1)));
         let partial = Outcome::Partial { rejected: 3, message: "words".into() };
         assert_eq!(after(2, partial, 0.5).0, Settled::Partial { rejected: 3 });
+    }
+
+    #[test]
+    fn gzip_is_given_up_before_spans_are() {
+        let refused = Answer { code: Some(Code::Http(400)), ..answer(Outcome::Refused) };
+        let (settled, state) = conclude(&refused, &DeliveryState::default(), true, NOW, 0.5);
+        assert_eq!((settled, state.plain, state.next_try_ns), (Settled::Again { next_try_ns: 0 }, true, 0));
+        let (settled, state) = conclude(&refused, &state, false, NOW, 0.5);
+        assert_eq!((settled, state.plain), (Settled::Refused, true));
+        let (_, state) = conclude(&answer(Outcome::Delivered), &state, false, NOW, 0.5);
+        assert!(state.plain, "remembered");
     }
 
     #[test]

@@ -158,7 +158,11 @@ impl<'a> Sender<'a> {
         if self.settings.destination.route().is_none() {
             return self.log.line(format_args!("destination {}", self.settings.destination));
         }
-        match Exporter::build(&self.settings.destination) {
+        let mut destination = self.settings.destination.clone();
+        if self.delivery.plain {
+            destination = destination.without_compression();
+        }
+        match Exporter::build(&destination) {
             Ok(exporter) => self.exporter = Some(Rc::new(exporter)),
             Err(error) => self.log.line(format_args!("destination error={:?}", error.to_string())),
         }
@@ -210,9 +214,9 @@ impl<'a> Sender<'a> {
         self.settings_file = Stamp::of(self.settings_file.path.take());
         self.settings = config::resolve(&sources::gather());
         self.log.line(format_args!("settings read again"));
-        self.connect();
         self.store.retry_now()?;
         self.delivery = self.store.delivery()?;
+        self.connect();
         self.active = Instant::now();
         Ok(())
     }
@@ -318,12 +322,17 @@ impl<'a> Sender<'a> {
         self.sending = None;
         let now_ns = sys::clocks().realtime_ns;
         let chance = sys::random::<4>().map_or(0.5, |bytes| f64::from(u32::from_ne_bytes(bytes)) / f64::from(u32::MAX));
-        let (settled, state) = backoff::conclude(&answer, &self.delivery, now_ns, chance);
+        let gzip = self.settings.destination.is_compressed() && !self.delivery.plain;
+        let (settled, state) = backoff::conclude(&answer, &self.delivery, gzip, now_ns, chance);
         self.store.settle(&batch, settled, &state, now_ns)?;
+        let gives_up_gzip = state.plain && gzip;
         if matches!(answer.outcome, Outcome::Delivered | Outcome::Partial { .. }) {
             self.active = Instant::now();
         }
         self.delivery = state;
+        if gives_up_gzip {
+            self.connect();
+        }
         let status = answer.code.map_or_else(|| "http=none".to_owned(), |code| code.to_string());
         let spans = batch.spans.len();
         let outcome = self.delivery.outcome.as_deref().unwrap_or_default();

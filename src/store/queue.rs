@@ -75,6 +75,8 @@ pub struct DeliveryState {
     pub failures: u32,
     /// No try before this CLOCK_REALTIME, nanoseconds.
     pub next_try_ns: u64,
+    /// Whether the receiver refused gzip, so that bodies go uncompressed.
+    pub plain: bool,
 }
 
 impl Store {
@@ -145,7 +147,7 @@ impl Store {
     /// When SQLite refuses.
     pub fn delivery(&self) -> Result<DeliveryState, StoreError> {
         let mut select = self.db.prepare_cached(
-            "SELECT outcome, reason, message, delivered_ns, failing_since_ns, failures, next_try_ns FROM delivery",
+            "SELECT outcome, reason, message, delivered_ns, failing_since_ns, failures, next_try_ns, plain FROM delivery",
         )?;
         Ok(select.query_row([], |row| {
             Ok(DeliveryState {
@@ -156,16 +158,18 @@ impl Store {
                 failing_since_ns: row.get::<_, Option<i64>>(4)?.map(unsigned),
                 failures: row.get(5)?,
                 next_try_ns: unsigned(row.get(6)?),
+                plain: row.get(7)?,
             })
         })?)
     }
 
-    /// Lets the next try happen at once: the settings have changed, or the user asks.
+    /// Lets the next try happen at once, with everything that was learnt of the receiver forgotten: the settings have
+    /// changed, or the user asks.
     ///
     /// # Errors
     /// When SQLite refuses.
     pub fn retry_now(&mut self) -> Result<(), StoreError> {
-        self.db.execute("UPDATE delivery SET next_try_ns = 0", [])?;
+        self.db.execute("UPDATE delivery SET next_try_ns = 0, plain = 0", [])?;
         self.db.execute("UPDATE batches SET next_try_ns = 0", [])?;
         Ok(())
     }
@@ -327,7 +331,7 @@ fn write_state(transaction: &Connection, state: &DeliveryState, now_ns: u64) -> 
     transaction
         .prepare_cached(
             "UPDATE delivery SET answered_ns = ?1, outcome = ?2, reason = ?3, message = ?4, delivered_ns = ?5,
-             failing_since_ns = ?6, failures = ?7, next_try_ns = ?8",
+             failing_since_ns = ?6, failures = ?7, next_try_ns = ?8, plain = ?9",
         )?
         .execute(params![
             signed(now_ns),
@@ -337,7 +341,8 @@ fn write_state(transaction: &Connection, state: &DeliveryState, now_ns: u64) -> 
             state.delivered_ns.map(signed),
             state.failing_since_ns.map(signed),
             state.failures,
-            signed(state.next_try_ns)
+            signed(state.next_try_ns),
+            state.plain
         ])?;
     Ok(())
 }

@@ -63,7 +63,8 @@ CREATE TABLE delivery (
     message TEXT,                               -- in plain words; no payload text, no keys
     failing_since_ns INTEGER,                   -- NULL while answers are good
     failures INTEGER NOT NULL DEFAULT 0,        -- in a row
-    next_try_ns INTEGER NOT NULL DEFAULT 0
+    next_try_ns INTEGER NOT NULL DEFAULT 0,
+    plain INTEGER NOT NULL DEFAULT 0            -- 1 once a receiver took uncompressed what it had refused as gzip
 ) STRICT;
 
 INSERT INTO delivery (id) VALUES (1);

@@ -14,7 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::io::unix::AsyncFd;
 
 pub use detach::spawn_detached;
-pub use process::{Process, parent, pid_namespace, process};
+pub use process::{Process, parent, process};
 
 /// The two clocks at one moment, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,11 @@ pub fn boot_id() -> String {
 #[must_use]
 pub fn random<const N: usize>() -> Option<[u8; N]> {
     let mut bytes = [0u8; N];
-    getrandom::fill(&mut bytes).ok().map(|()| bytes)
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        filled += rustix::rand::getrandom(rest, rustix::rand::GetRandomFlags::empty()).ok()?;
+    }
+    Some(bytes)
 }
 
 /// Makes every file and folder this process creates readable by its owner only, whatever the umask was.

@@ -15,6 +15,7 @@ pub(crate) mod certificates;
 pub(crate) mod chance;
 pub(crate) mod confined;
 pub(crate) mod crafted;
+pub(crate) mod future_agi;
 pub(crate) mod ledger;
 pub(crate) mod proxy;
 pub(crate) mod receiver;

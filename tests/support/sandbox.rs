@@ -10,8 +10,14 @@ use std::time::{Duration, Instant};
 use fi_hook_to_otlp::store::{Store, StoredSpan};
 use tempfile::TempDir;
 
-/// The program under test.
+/// The program under test, as cargo built it.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_fi-hook-to-otlp");
+
+/// The program that hooks and commands run: the build that `tests/e2e/run.sh` was given, else the one above.
+pub(crate) fn program() -> String {
+    std::env::var("E2E_BINARY").unwrap_or_else(|_| PROGRAM.to_owned())
+}
+
 /// Bound on anything that must happen at all; far above what it takes, so that only a hang reaches it.
 pub(crate) const HANG: Duration = Duration::from_secs(60);
 
@@ -58,7 +64,7 @@ impl Sandbox {
 
     /// The program with arguments, in a clean environment.
     pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Command {
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(program());
         command.args(arguments);
         self.dress(&mut command);
         command
