@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fi_hook_to_otlp::store::{DeliveryState, Store};
 use support::certificates::Authority;
 use support::ledger::{assert_tools, flush, post, tool};
-use support::receiver::{Manner, Receiver, Reply, Speaks};
+use support::receiver::{Manner, Received, Receiver, Reply, Speaks};
 use support::sandbox::{Sandbox, eventually};
 
 /// What becomes of a span, and when it is tried again.
@@ -97,7 +97,7 @@ fn play(receiver: &Receiver, cases: Vec<Case>) {
         flush(&sandbox);
         let taken = if then == Then::Settled { 1 } else { 2 };
         assert!(receiver.requests().len() >= taken, "{context}: not sent again");
-        let spans: Vec<_> = receiver.requests().iter().flat_map(|request| request.spans()).collect();
+        let spans: Vec<_> = receiver.requests().iter().flat_map(Received::spans).collect();
         let ids: BTreeSet<_> = spans.into_iter().map(|span| span.span_id).collect();
         assert_eq!(ids.len(), 1, "{context}: one span under one id");
         let store = Store::open_read_only(&sandbox.profile()).unwrap().unwrap();
