@@ -22,7 +22,9 @@ pub(super) fn append(path: &Path, realtime_ns: u64, event: &str, entry: &Entry, 
     let line = format!("{seconds}.{millis:03} event={event} {subject} {outcome}\n");
     let opened = {
         use std::os::unix::fs::OpenOptionsExt;
-        std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+        // A pipe that nobody reads must not hold up the agent.
+        let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+        std::fs::OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path)
     };
     if let Ok(mut file) = opened {
         // One write, so that lines of hooks at the same time do not mix.

@@ -42,7 +42,10 @@ impl SenderLog {
 fn append(path: &Path, line: Arguments<'_>) {
     let now = sys::clocks().realtime_ns;
     let text = format!("{}.{:03} {line}\n", now / 1_000_000_000, now / 1_000_000 % 1000);
-    if let Ok(mut file) = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path) {
+    // A pipe that nobody reads must not hold up the sender.
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let opened = fs::OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path);
+    if let Ok(mut file) = opened {
         let _ = file.write_all(text.as_bytes());
     }
 }

@@ -32,7 +32,7 @@ pub fn read_or_make(root: &Path) -> Option<[u8; 32]> {
 
 fn read(path: &Path) -> Option<[u8; 32]> {
     let mut key = [0u8; 32];
-    let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path).ok()?;
+    let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).ok()?;
     file.read_exact(&mut key).ok()?;
     Some(key)
 }

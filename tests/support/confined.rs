@@ -67,7 +67,7 @@ impl<'a> Confined<'a> {
         command
             .args(self.kinds)
             .args(["-t", &self.keeper.id().to_string()])
-            .arg(format!("--wd={}", self.sandbox.work().display()))
+            .arg(format!("--wdns={}", self.sandbox.work().display()))
             .args(words);
         command
     }
