@@ -58,6 +58,12 @@ impl Authority {
         (self.write("client.pem", &issued.certificate), self.write("client.key", &issued.key))
     }
 
+    /// Writes certificate and key of a server on this machine.
+    pub(crate) fn server_files(&self) -> (PathBuf, PathBuf) {
+        let issued = self.issue(&["localhost"], 80);
+        (self.write("server.pem", &issued.certificate), self.write("server.key", &issued.key))
+    }
+
     /// Server settings that want a certificate of this authority from clients.
     pub(crate) fn mutual(&self, issued: &Issued) -> Arc<rustls::ServerConfig> {
         let mut roots = rustls::RootCertStore::empty();
