@@ -85,11 +85,12 @@ impl Left {
             let log = folder.join("sender.log");
             return Ok(format!("{} events are not folded yet: see {}", self.files, log.display()));
         }
-        let spans = self.spans;
+        let store = Store::open_read_only(folder)?.context("the store is gone")?;
+        let spans = store.undelivered()?;
         if settings.destination.route().is_none() {
             return Ok(format!("{spans} spans are not delivered: destination {}", settings.destination));
         }
-        let state = Store::open_read_only(folder)?.context("the store is gone")?.delivery()?;
+        let state = store.delivery()?;
         let answer = match (state.message, state.reason) {
             (Some(message), Some(reason)) => format!("{reason}: {message}"),
             (_, reason) => reason.unwrap_or_else(|| "no answer yet".to_owned()),
