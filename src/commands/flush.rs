@@ -91,6 +91,12 @@ impl Left {
             return Ok(format!("{spans} spans are not delivered: destination {}", settings.destination));
         }
         let state = store.delivery()?;
+        if matches!(state.outcome.as_deref(), Some("delivered" | "partial")) {
+            return Ok(format!(
+                "{spans} spans are left: {} refused them, and they are tried again",
+                settings.destination
+            ));
+        }
         let answer = match (state.message, state.reason) {
             (Some(message), Some(reason)) => format!("{reason}: {message}"),
             (_, reason) => reason.unwrap_or_else(|| "no answer yet".to_owned()),

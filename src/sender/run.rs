@@ -30,7 +30,7 @@ const LAST_WORDS: Duration = Duration::from_millis(150);
 const MOST_SLEEP: Duration = Duration::from_secs(60);
 
 /// A batch that is due later than this is one the receiver refused.
-const REFUSED_IS_LATER_NS: u64 = 3600 * 1_000_000_000;
+const REFUSED_IS_LATER_NS: u64 = 600 * 1_000_000_000;
 
 /// How a sender ended.
 #[derive(Debug)]
@@ -334,7 +334,7 @@ impl<'a> Sender<'a> {
         if matches!(self.settings.destination, Destination::None { .. }) || waiting.spans == 0 {
             return Ok(Work::None);
         }
-        // All that is left are spans the receiver refused, to be tried again in hours.
+        // All that is left are spans the receiver refused, to be tried again much later.
         let only_refused = waiting.spans == waiting.frozen
             && waiting.due_ns.is_some_and(|due| due > sys::clocks().realtime_ns + REFUSED_IS_LATER_NS);
         Ok(match self.delivery.outcome.as_deref() {

@@ -268,13 +268,13 @@ fn close(transaction: &Connection, batch: i64, outcome: &str, now_ns: u64) -> Re
              AND id = (SELECT bisection FROM batches WHERE id = ?1)",
         )?
         .execute(params![batch, outcome])?;
-    // Refused parts of the same bisection now have their counter-example: they need not wait for another day.
+    // Refused parts of the same bisection now have their counter-example: they need not wait for hours.
     transaction
         .prepare_cached(
-            "UPDATE batches SET next_try_ns = 0 WHERE ?2 <> 'refused'
+            "UPDATE batches SET next_try_ns = min(next_try_ns, ?3) WHERE ?2 <> 'refused'
              AND bisection = (SELECT bisection FROM batches WHERE id = ?1)",
         )?
-        .execute(params![batch, outcome])?;
+        .execute(params![batch, outcome, signed(now_ns + REFUSED_PAUSE_NS)])?;
     transaction
         .prepare_cached("UPDATE spans SET outcome = ?2, settled_ns = ?3, batch = NULL WHERE batch = ?1")?
         .execute(params![batch, outcome, signed(now_ns)])?;
@@ -289,11 +289,16 @@ fn close(transaction: &Connection, batch: i64, outcome: &str, now_ns: u64) -> Re
 /// Tries of one refused span over at least [`REFUSED_FOR_NS`] before it is set aside without a counter-example.
 const REFUSED_TRIES: u32 = 5;
 const REFUSED_FOR_NS: u64 = 24 * 3600 * 1_000_000_000;
-/// Pause between tries of a single refused span of which nothing else was accepted: a day over five tries.
-const REFUSED_PAUSE_NS: u64 = 6 * 3600 * 1_000_000_000;
+/// Tries of one refused span before it is set aside though another part of its batch was accepted: a receiver whose own
+/// trouble comes and goes accepts and refuses by turns.
+const CONFIRMED_TRIES: u32 = 4;
+/// First pause between tries of a single refused span; each further one is four times as long.
+const REFUSED_PAUSE_NS: u64 = 15 * 1_000_000_000;
+/// Longest pause between tries of a single refused span.
+const REFUSED_PAUSE_MOST_NS: u64 = 6 * 3600 * 1_000_000_000;
 
-/// Splits a refused batch; sets a single refused span aside only if another part of the same batch was accepted, or
-/// after tries over a day: a receiver that refuses everything is not a reason to throw spans away.
+/// Splits a refused batch; sets a single refused span aside only after tries over minutes if another part of the same
+/// batch was accepted, else over a day: a receiver that refuses everything is not a reason to throw spans away.
 fn refuse(transaction: &Connection, batch: &Batch, now_ns: u64) -> Result<(), StoreError> {
     let (resource, bisection): (i64, Option<i64>) = transaction
         .prepare_cached("SELECT resource, bisection FROM batches WHERE id = ?1")?
@@ -316,13 +321,14 @@ fn refuse(transaction: &Connection, batch: &Batch, now_ns: u64) -> Result<(), St
         .optional()?
         .unwrap_or(false);
     let worn_out = batch.tries + 1 >= REFUSED_TRIES && now_ns.saturating_sub(batch.first_try_ns) >= REFUSED_FOR_NS;
-    if accepted || worn_out {
+    if worn_out || accepted && batch.tries + 1 >= CONFIRMED_TRIES {
         count(transaction, "set_aside_refused", 1, now_ns)?;
         return close(transaction, batch.id, "refused", now_ns);
     }
+    let pause = REFUSED_PAUSE_NS.saturating_mul(4u64.saturating_pow(batch.tries)).min(REFUSED_PAUSE_MOST_NS);
     transaction
         .prepare_cached("UPDATE batches SET next_try_ns = ?2 WHERE id = ?1")?
-        .execute(params![batch.id, signed(now_ns + REFUSED_PAUSE_NS)])?;
+        .execute(params![batch.id, signed(now_ns.saturating_add(pause))])?;
     Ok(())
 }
 

@@ -165,6 +165,11 @@ fn one_refused_span_is_singled_out_and_the_others_arrive() {
     let bad = |span: &Span| span.name == "span 17";
     let requests = play(&mut store, bad, NOW);
     assert!(requests <= 16, "{requests} requests for a bisection of 64");
+    assert_eq!(store.waiting().unwrap().spans, 1, "the others do not wait for it");
+    for (after_seconds, waiting) in [(14, 1), (15, 1), (74, 1), (75, 1), (314, 1), (315, 0)] {
+        play(&mut store, bad, NOW + after_seconds * 1_000_000_000);
+        assert_eq!(store.waiting().unwrap().spans, waiting, "after {after_seconds} s");
+    }
     let stored = store.spans("one").unwrap();
     let of = |outcome: &str| stored.iter().filter(|span| span.outcome.as_deref() == Some(outcome)).count();
     assert_eq!((of("delivered"), of("refused")), (63, 1));

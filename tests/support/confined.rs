@@ -1,4 +1,4 @@
-//! A private view of the disk for one test: a mount namespace that goes with it. Needs root, and says so.
+//! A private view of disk and network for one test: namespaces that go with it. Needs root, and says so.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -6,18 +6,25 @@ use std::process::{Child, Command, Output, Stdio};
 
 use super::sandbox::{PROGRAM, Sandbox, feed};
 
-/// A mount namespace, kept by a shell that waits in it.
+/// Namespaces, kept by a shell that waits in them.
 pub(crate) struct Confined<'a> {
     sandbox: &'a Sandbox,
+    kinds: &'a [&'a str],
     keeper: Child,
 }
 
 impl<'a> Confined<'a> {
-    /// Makes the namespace; `mounts` is run in it first, with the sandbox's HOME as `$0`.
-    pub(crate) fn new(sandbox: &'a Sandbox, mounts: &str) -> Self {
-        let script = format!("set -e; {mounts}\necho ready; read wait");
+    /// Makes a mount namespace; `script` is run in it first, with the sandbox's HOME as `$0`.
+    pub(crate) fn new(sandbox: &'a Sandbox, script: &str) -> Self {
+        Self::with(sandbox, &["-m"], script)
+    }
+
+    /// Makes namespaces of these kinds, by unshare's options.
+    pub(crate) fn with(sandbox: &'a Sandbox, kinds: &'a [&'a str], script: &str) -> Self {
+        let script = format!("set -e; {script}\necho ready; read wait");
         let mut keeper = Command::new("unshare")
-            .args(["-m", "sh", "-c", &script])
+            .args(kinds)
+            .args(["sh", "-c", &script])
             .arg(sandbox.home())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -25,8 +32,8 @@ impl<'a> Confined<'a> {
             .unwrap();
         let mut line = String::new();
         BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line.trim(), "ready", "this test mounts file systems of its own: run it as root");
-        Self { sandbox, keeper }
+        assert_eq!(line.trim(), "ready", "this test makes namespaces and mounts of its own: run it as root");
+        Self { sandbox, kinds, keeper }
     }
 
     /// Runs a shell command in it, which must succeed.
@@ -54,10 +61,12 @@ impl<'a> Confined<'a> {
         PathBuf::from(format!("/proc/{}/root{}", self.keeper.id(), path.display()))
     }
 
-    fn enter(&self, words: &[&str]) -> Command {
+    /// Another program in it.
+    pub(crate) fn enter(&self, words: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
         command
-            .args(["-m", "-t", &self.keeper.id().to_string()])
+            .args(self.kinds)
+            .args(["-t", &self.keeper.id().to_string()])
             .arg(format!("--wd={}", self.sandbox.work().display()))
             .args(words);
         command

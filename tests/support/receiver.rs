@@ -59,9 +59,13 @@ impl Received {
 
     /// The spans in it.
     pub(crate) fn spans(&self) -> Vec<Span> {
-        let resources = self.request.iter().flat_map(|request| &request.resource_spans);
-        resources.flat_map(|resource| &resource.scope_spans).flat_map(|scope| scope.spans.clone()).collect()
+        self.request.iter().flat_map(spans_of).collect()
     }
+}
+
+fn spans_of(request: &ExportTraceServiceRequest) -> Vec<Span> {
+    let scopes = request.resource_spans.iter().flat_map(|resource| &resource.scope_spans);
+    scopes.flat_map(|scope| scope.spans.clone()).collect()
 }
 
 /// What a receiver speaks.
@@ -77,12 +81,21 @@ pub(crate) enum Speaks {
 struct Shared {
     script: Mutex<VecDeque<Reply>>,
     otherwise: Mutex<Option<Reply>>,
+    judge: Mutex<Option<Judge>>,
     received: Mutex<Vec<Received>>,
     arrived: Condvar,
 }
 
+/// Decides by the spans of a request; None leaves it to the script.
+type Judge = Box<dyn FnMut(&[Span]) -> Option<Reply> + Send>;
+
 impl Shared {
-    fn next_reply(&self) -> Reply {
+    fn next_reply(&self, request: Option<&ExportTraceServiceRequest>) -> Reply {
+        if let (Some(judge), Some(request)) = (self.judge.lock().unwrap().as_mut(), request)
+            && let Some(verdict) = judge(&spans_of(request))
+        {
+            return verdict;
+        }
         let next = self.script.lock().unwrap().pop_front();
         next.or_else(|| self.otherwise.lock().unwrap().clone()).unwrap_or_else(Reply::ok)
     }
@@ -125,6 +138,11 @@ impl Receiver {
         format!("{}://127.0.0.1:{}", if self.tls.is_some() { "https" } else { "http" }, self.port)
     }
 
+    /// What it speaks.
+    pub(crate) fn speaks(&self) -> Speaks {
+        self.speaks
+    }
+
     /// The port, which a restart keeps.
     pub(crate) fn port(&self) -> u16 {
         self.port
@@ -138,6 +156,11 @@ impl Receiver {
     /// The reply when the script has ended.
     pub(crate) fn otherwise(&self, reply: Reply) {
         *self.shared.otherwise.lock().unwrap() = Some(reply);
+    }
+
+    /// Lets the spans of a request decide on the reply, before any script.
+    pub(crate) fn judge(&self, judge: impl FnMut(&[Span]) -> Option<Reply> + Send + 'static) {
+        *self.shared.judge.lock().unwrap() = Some(Box::new(judge));
     }
 
     /// Everything that came, the oldest first.
@@ -283,11 +306,12 @@ async fn answer_http(request: Request<Incoming>, shared: Arc<Shared>) -> std::io
     let at = Instant::now();
     let (parts, body) = request.into_parts();
     let raw = body.collect().await.map_err(std::io::Error::other)?.to_bytes().to_vec();
-    let reply = shared.next_reply();
+    let request = decode(&parts.headers, &raw);
+    let reply = shared.next_reply(request.as_ref());
     shared.note(Received {
         method: parts.method.to_string(),
         path: parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
-        request: decode(&parts.headers, &raw),
+        request,
         headers: parts.headers,
         raw,
         answered: i32::from(reply.status),
@@ -347,7 +371,7 @@ impl TraceService for Grpc {
     ) -> Result<tonic::Response<ExportTraceServiceResponse>, tonic::Status> {
         let at = Instant::now();
         let (metadata, _, request) = request.into_parts();
-        let reply = self.shared.next_reply();
+        let reply = self.shared.next_reply(Some(&request));
         let code = reply.grpc.as_ref().map_or(0, |(code, ..)| *code);
         self.shared.note(Received {
             method: "POST".to_owned(),
