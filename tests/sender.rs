@@ -145,7 +145,7 @@ fn what_is_recorded_while_the_collector_is_down_arrives_when_it_is_back() {
     sandbox.agy().run(&script()).unwrap();
     eventually("the failure is recorded", || {
         let log = fs::read_to_string(sandbox.profile().join("sender.log")).ok()?;
-        log.contains(" retry error=").then_some(())
+        log.contains(" retry reason=").then_some(())
     });
     assert!(sandbox.spans(CONVERSATION).iter().all(|stored| stored.outcome.is_none()));
     receiver.restart();

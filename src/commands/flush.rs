@@ -85,11 +85,12 @@ impl Left {
             let log = folder.join("sender.log");
             return Ok(format!("{} events are not folded yet: see {}", self.files, log.display()));
         }
-        let spans = self.spans;
+        let store = Store::open_read_only(folder)?.context("the store is gone")?;
+        let spans = store.undelivered()?;
         if settings.destination.route().is_none() {
             return Ok(format!("{spans} spans are not delivered: destination {}", settings.destination));
         }
-        let state = Store::open_read_only(folder)?.context("the store is gone")?.delivery()?;
+        let state = store.delivery()?;
         if matches!(state.outcome.as_deref(), Some("delivered" | "partial")) {
             return Ok(format!(
                 "{spans} spans are left: {} refused them, and they are tried again",

@@ -9,6 +9,8 @@ use crate::config::{self, sources};
 use crate::store::{ConversationRow, Store};
 use crate::tree::{self, Style};
 
+const NOTHING: &str = "nothing recorded yet: see README.md, \"Nothing arrives\"";
+
 /// Prints one conversation, the newest one by default, or the list of all.
 ///
 /// # Errors
@@ -29,6 +31,9 @@ pub fn run(conversation: Option<&str>, list: bool) -> anyhow::Result<()> {
     }
     found.sort_by_key(|(_, _, row)| std::cmp::Reverse(row.last_event_ns));
     let mut out = std::io::stdout().lock();
+    if list && found.is_empty() {
+        bail!(NOTHING);
+    }
     if list {
         for (profile, spans, row) in &found {
             writeln!(out, "{}", summary(profile, spans.len(), row))?;
@@ -51,7 +56,7 @@ pub fn run(conversation: Option<&str>, list: bool) -> anyhow::Result<()> {
             Ok(())
         }
         (None, Some(id)) => bail!("no conversation {id}: see `fi-hook-to-otlp show --list`"),
-        (None, None) => bail!("nothing recorded yet: see README.md, \"Nothing arrives\""),
+        (None, None) => bail!(NOTHING),
     }
 }
 

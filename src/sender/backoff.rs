@@ -30,7 +30,7 @@ pub(super) fn conclude(
 ) -> (Settled, DeliveryState) {
     let mut state = DeliveryState {
         reason: Some(answer.reason.to_owned()),
-        message: answer.message.clone(),
+        message: words(answer),
         failures: before.failures.saturating_add(1),
         failing_since_ns: before.failing_since_ns.or(Some(now_ns)),
         delivered_ns: before.delivered_ns,
@@ -74,6 +74,15 @@ pub(super) fn conclude(
     }
     state.outcome = Some(outcome.to_owned());
     (settled, state)
+}
+
+/// What to change comes before what the receiver said.
+fn words(answer: &Answer) -> Option<String> {
+    match (&answer.outcome, &answer.message) {
+        (Outcome::Configuration(ours), Some(theirs)) => Some(format!("{ours} ({theirs})")),
+        (Outcome::Configuration(ours), None) => Some(ours.clone()),
+        (_, theirs) => theirs.clone(),
+    }
 }
 
 fn growing(first: Duration, most: Duration, failures: u32) -> Duration {
@@ -144,6 +153,18 @@ mod tests {
         assert_eq!((state.failures, state.failing_since_ns), (8, Some(1)));
         let partial = Outcome::Partial { rejected: 3, message: "words".into() };
         assert_eq!(after(2, partial, 0.5).0, Settled::Partial { rejected: 3 });
+    }
+
+    #[test]
+    fn what_to_change_is_said_before_what_was_answered() {
+        let said = |outcome, message: Option<&str>| {
+            let answer = Answer { message: message.map(str::to_owned), ..answer(outcome) };
+            conclude(&answer, &DeliveryState::default(), false, NOW, 0.5).1.message
+        };
+        let configuration = || Outcome::Configuration("check the key".into());
+        assert_eq!(said(configuration(), Some("no")).as_deref(), Some("check the key (no)"));
+        assert_eq!(said(configuration(), None).as_deref(), Some("check the key"));
+        assert_eq!(said(Outcome::Refused, Some("no")).as_deref(), Some("no"));
     }
 
     #[test]

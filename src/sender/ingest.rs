@@ -131,29 +131,7 @@ impl Ingest {
             }
         }
         fold.forget_files(self.removed.iter().map(String::as_str))?;
-        let mut ready = Vec::new();
-        names.retain(|name| match read(&inbox, name) {
-            Ok(entry) => {
-                let held = held_back(&entry, now, boot_id);
-                if let Some(left) = held {
-                    round.next = Some(round.next.map_or(left, |next| next.min(left)));
-                    return false;
-                }
-                ready.push(Ready { name: name.clone(), entry });
-                true
-            }
-            // Of a newer version: left for a newer sender. Gone: removed by hand.
-            Err(Unreadable::Leave) => {
-                self.left.insert(name.clone());
-                self.left_since.get_or_insert_with(Instant::now);
-                false
-            }
-            Err(Unreadable::Garbage) => {
-                set_aside(dir, name);
-                let _ = fold.count("spool_garbage", 1);
-                false
-            }
-        });
+        let mut ready = self.readable(dir, &fold, &mut names, &mut round, now, boot_id);
         sort(&mut ready);
         let mut outputs: BTreeMap<String, Vec<Output>> = BTreeMap::new();
         for file in &ready {
@@ -178,6 +156,43 @@ impl Ingest {
             }
         }
         Ok(round)
+    }
+
+    /// The entries of those files that are ready; takes the other names away.
+    fn readable(
+        &mut self,
+        dir: &ProfileDir,
+        fold: &Folding<'_>,
+        names: &mut Vec<String>,
+        round: &mut Round,
+        now: Clocks,
+        boot_id: &str,
+    ) -> Vec<Ready> {
+        let inbox = dir.inbox();
+        let mut ready = Vec::new();
+        names.retain(|name| match read(&inbox, name) {
+            Ok(entry) => {
+                let held = held_back(&entry, now, boot_id);
+                if let Some(left) = held {
+                    round.next = Some(round.next.map_or(left, |next| next.min(left)));
+                    return false;
+                }
+                ready.push(Ready { name: name.clone(), entry });
+                true
+            }
+            // Of a newer version: left for a newer sender. Gone: removed by hand.
+            Err(Unreadable::Leave) => {
+                self.left.insert(name.clone());
+                self.left_since.get_or_insert_with(Instant::now);
+                false
+            }
+            Err(Unreadable::Garbage) => {
+                set_aside(dir, name);
+                let _ = fold.count("spool_garbage", 1);
+                false
+            }
+        });
+        ready
     }
 
     fn fold_one(

@@ -9,6 +9,7 @@ mod ingest;
 mod life;
 mod log;
 mod run;
+mod stamp;
 mod suspects;
 mod watch;
 

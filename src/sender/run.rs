@@ -1,7 +1,6 @@
 //! The sender's loop: fold, watch, close what is overdue, send, and know when to end.
 
 use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -13,6 +12,7 @@ use super::agents::Agents;
 use super::ingest::{Ingest, Left};
 use super::life::{self, Work};
 use super::log::SenderLog;
+use super::stamp::Stamp;
 use super::watch::Watch;
 use super::{Lock, SendError, backoff, bounds};
 use crate::config::{self, Destination, Settings, sources};
@@ -66,25 +66,6 @@ struct Sender<'a> {
     begun: Instant,
     active: Instant,
     stopping: bool,
-}
-
-/// Tells whether a file is still the same.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp {
-    path: Option<PathBuf>,
-    seen: Option<(u64, u64, i64, i64, u64)>,
-}
-
-impl Stamp {
-    fn of(path: Option<PathBuf>) -> Self {
-        let seen = path.as_ref().and_then(|path| std::fs::metadata(path).ok());
-        let seen = seen.map(|file| (file.dev(), file.ino(), file.mtime(), file.mtime_nsec(), file.size()));
-        Self { path, seen }
-    }
-
-    fn changed(&self) -> bool {
-        Self::of(self.path.clone()) != *self
-    }
 }
 
 pub(super) async fn run(dir: &ProfileDir, lock: &Lock, terminate: &mut Signal) -> Result<End, SendError> {
@@ -337,13 +318,13 @@ impl<'a> Sender<'a> {
         let spans = batch.spans.len();
         let outcome = self.delivery.outcome.as_deref().unwrap_or_default();
         let user_log = self.settings.log_file.as_deref();
-        match (&answer.outcome, &answer.message) {
-            (Outcome::Delivered, _) | (_, None) => {
-                self.log.export(user_log, format_args!("export spans={spans} {status} {outcome}"));
+        let reason = answer.reason;
+        match &self.delivery.message {
+            Some(message) if answer.outcome != Outcome::Delivered => {
+                let line = format_args!("export spans={spans} {status} {outcome} reason={reason} error={message:?}");
+                self.log.export(user_log, line);
             }
-            (_, Some(message)) => {
-                self.log.export(user_log, format_args!("export spans={spans} {status} {outcome} error={message:?}"));
-            }
+            _ => self.log.export(user_log, format_args!("export spans={spans} {status} {outcome} reason={reason}")),
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ pub enum Settled {
 /// What is still to be delivered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// All spans without an outcome.
+    /// All spans without an outcome; a root counts for each of its snapshots.
     pub spans: u64,
     /// Those of them that are in a batch.
     pub frozen: u64,
@@ -172,6 +172,15 @@ impl Store {
         self.db.execute("UPDATE delivery SET next_try_ns = 0, plain = 0", [])?;
         self.db.execute("UPDATE batches SET next_try_ns = 0", [])?;
         Ok(())
+    }
+
+    /// How many spans are still to be delivered; a root of which several snapshots wait is one.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn undelivered(&self) -> Result<u64, StoreError> {
+        let count = "SELECT count(DISTINCT span_id) FROM spans WHERE outcome IS NULL";
+        Ok(unsigned(self.db.query_row(count, [], |row| row.get(0))?))
     }
 
     /// What is still to be delivered.
