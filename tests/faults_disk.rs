@@ -284,6 +284,25 @@ fn c7_a_newer_store_is_left_alone_and_its_events_wait() {
 }
 
 #[test]
+fn c8_events_that_no_sender_can_fold_stay_within_the_bound() {
+    let sandbox = Sandbox::new();
+    sandbox.settings("FI_HOOK_MAX_MB=1\nFI_HOOK_IDLE_SECONDS=0\n");
+    let inbox = sandbox.inbox();
+    let db = rusqlite::Connection::open(sandbox.profile().join("store.db")).unwrap();
+    db.pragma_update(None, "user_version", SCHEMA_VERSION + 1).unwrap();
+    db.close().unwrap();
+    for number in 0..400 {
+        fs::write(inbox.join(format!("{number:016x}-1-0000000000000001")), vec![b' '; 4096]).unwrap();
+    }
+    assert_neutral(&sandbox.hook("PostToolUse", post("c", 1).as_bytes()));
+    eventually("the sender ends", || sandbox.senders().is_empty().then_some(()));
+    let mut left: Vec<_> = fs::read_dir(&inbox).unwrap().map(|file| file.unwrap().file_name()).collect();
+    left.sort();
+    assert!((100..256).contains(&left.len()), "{} are left", left.len());
+    assert!(!left.last().unwrap().to_str().unwrap().starts_with("00000000000000"), "the newest stay");
+}
+
+#[test]
 fn c7_a_store_that_is_locked_for_a_while_is_waited_for() {
     let (sandbox, receiver) = (Sandbox::new(), Receiver::start());
     sandbox.settings(&settings(&receiver));

@@ -125,7 +125,12 @@ async fn keep_sending(dir: &ProfileDir) -> Result<(), SendError> {
         let ended = run::run(dir, &lock, &mut terminate).await;
         let mut again = false;
         if let Err(error) = &ended {
-            log::SenderLog::new(dir.path()).line(format_args!("end error={:?}", error.to_string()));
+            let log = log::SenderLog::new(dir.path());
+            log.line(format_args!("end error={:?}", error.to_string()));
+            let gone = bounds::trim_spool(dir, &config::resolve(&sources::gather()));
+            if gone > 0 {
+                log.line(format_args!("bounds events={gone} given up"));
+            }
             if error.may_pass() {
                 // One that had worked for a while has new patience.
                 let since = refused_since.filter(|_| begun.elapsed() < REFUSED_FOR / 10).unwrap_or(begun);

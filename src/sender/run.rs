@@ -180,7 +180,10 @@ impl<'a> Sender<'a> {
             fold.commit()?;
             self.flushing = false;
         }
-        if self.bounded.is_none_or(|last| last.elapsed() >= BOUNDS_EVERY) && self.sending.is_none() {
+        // A burst of events does not wait for the minute.
+        let due = self.bounded.is_none_or(|last| last.elapsed() >= BOUNDS_EVERY)
+            || (round.files > 0 && bounds::exceeded(self.dir, &self.settings));
+        if due && self.sending.is_none() {
             let gone = bounds::enforce(self.dir, &mut self.store, &self.settings, clocks.realtime_ns)?;
             self.bounded = Some(Instant::now());
             if gone > 0 {

@@ -37,9 +37,18 @@ impl Store {
     /// # Errors
     /// When SQLite refuses; a reader at the same time is no error.
     pub fn shrink(&mut self) -> Result<(), StoreError> {
-        self.db.execute_batch("PRAGMA incremental_vacuum;")?;
+        self.vacuum(0)?;
         // The answer is a row: busy, frames, checkpointed. A reader that holds the journal only postpones it.
         self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        Ok(())
+    }
+
+    /// Gives up to `pages` free pages back to the disk; 0 means all.
+    pub(super) fn vacuum(&self, pages: u32) -> Result<(), StoreError> {
+        // Each step of this statement frees one page, so it has to be run to its end.
+        let mut vacuum = self.db.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
+        let mut steps = vacuum.query([])?;
+        while steps.next()?.is_some() {}
         Ok(())
     }
 

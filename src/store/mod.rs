@@ -91,6 +91,31 @@ impl Store {
         Ok(Self { db })
     }
 
+    /// Opens the store of another profile, whose sender may be at work, to remove from it; None if there is none yet.
+    ///
+    /// # Errors
+    /// When the file is of a newer version, damaged, or cannot be written.
+    pub fn open_beside(folder: &Path) -> Result<Option<Self>, StoreError> {
+        let path = folder.join(FILE);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        db.busy_timeout(Duration::from_secs(1))?;
+        let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        match version {
+            // Its sender is just making it.
+            0 => return Ok(None),
+            1..=SCHEMA_VERSION => {}
+            _ => return Err(StoreError::Newer { path, version }),
+        }
+        db.pragma_update(None, "synchronous", "FULL")?;
+        db.pragma_update(None, "foreign_keys", true)?;
+        db.pragma_update(None, "secure_delete", true)?;
+        db.pragma_update(None, "cache_size", -1024)?;
+        Ok(Some(Self { db }))
+    }
+
     /// Opens the store for writing; a damaged one is set aside first, beside a new one. Only the sender may do this.
     ///
     /// # Errors

@@ -300,9 +300,12 @@ const REFUSED_PAUSE_MOST_NS: u64 = 6 * 3600 * 1_000_000_000;
 /// Splits a refused batch; sets a single refused span aside only after tries over minutes if another part of the same
 /// batch was accepted, else over a day: a receiver that refuses everything is not a reason to throw spans away.
 fn refuse(transaction: &Connection, batch: &Batch, now_ns: u64) -> Result<(), StoreError> {
-    let (resource, bisection): (i64, Option<i64>) = transaction
+    let found: Option<(i64, Option<i64>)> = transaction
         .prepare_cached("SELECT resource, bisection FROM batches WHERE id = ?1")?
-        .query_row([batch.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        .query_row([batch.id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    // Given up meanwhile, by a sender of another profile that keeps the whole folder small.
+    let Some((resource, bisection)) = found else { return Ok(()) };
     let members = transaction
         .prepare_cached("SELECT id FROM spans WHERE batch = ?1 ORDER BY id")?
         .query_map([batch.id], |row| row.get(0))?

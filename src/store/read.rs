@@ -131,7 +131,6 @@ impl Store {
              AND NOT EXISTS (SELECT 1 FROM spans WHERE conversation = conversations.id)",
             params![signed(forget_ns)],
         )?;
-        self.db.execute_batch("PRAGMA incremental_vacuum(256);")?;
-        Ok(())
+        self.vacuum(256)
     }
 }

@@ -43,6 +43,7 @@ CREATE TABLE spans (
 ) STRICT;
 
 CREATE INDEX spans_queued ON spans (id) WHERE outcome IS NULL AND batch IS NULL;
+CREATE INDEX spans_waiting ON spans (queued_ns) WHERE outcome IS NULL;
 CREATE INDEX spans_of_batch ON spans (batch) WHERE batch IS NOT NULL;
 CREATE INDEX spans_of_conversation ON spans (conversation, start_ns);
 CREATE INDEX spans_settled ON spans (settled_ns) WHERE settled_ns IS NOT NULL;
