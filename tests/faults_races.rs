@@ -1,6 +1,6 @@
 //! Field reports C4, C7 and C8 under load: many hooks at once, many senders at once, kills in between.
 
-#![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failure here is a failed test")]
 
 mod support;
 
@@ -9,7 +9,10 @@ use std::fs;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fi_hook_to_otlp::event::{Action, Agent};
+use fi_hook_to_otlp::sys;
 use support::chance::Chance;
+use support::crafted::{At, call, post_tool, record_by, stop};
 use support::ledger::{assert_tools, flush, post, tool};
 use support::receiver::Receiver;
 use support::sandbox::{Sandbox, eventually, kill};
@@ -133,4 +136,32 @@ fn c8_of_senders_that_race_for_the_lock_one_works() {
     let lives = log.lines().filter_map(|line| line.split(' ').nth(1)).filter(|word| ["start", "end"].contains(word));
     let lives: Vec<_> = lives.collect();
     assert!(lives.chunks(2).all(|life| life == ["start", "end"]), "one after the other: {log}");
+}
+
+#[test]
+fn c4_an_agent_that_is_gone_closes_nothing_before_its_last_event_is_folded() {
+    let (sandbox, receiver) = (Sandbox::new(), Receiver::start());
+    sandbox.settings(&format!("OTEL_EXPORTER_OTLP_ENDPOINT={}\nFI_HOOK_IDLE_SECONDS=0\n", receiver.url()));
+    let mut gone = std::process::Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    let own = sys::process(std::process::id()).unwrap();
+    let agent = || Some(Agent { pid: gone.id(), namespace: own.namespace, marked: true });
+    // So many that folding takes longer than the sender waits for an agent's last words.
+    let (now, boot) = (sys::clocks(), sys::boot_id());
+    let mut leave = |number: u64, action| {
+        let ago = 60_000_000_000 - number;
+        let at = At { realtime_ns: now.realtime_ns - ago, boottime_ns: now.boottime_ns - ago, boot: &boot };
+        sandbox.leave(at, number, &record_by(agent(), "long", at, action));
+    };
+    leave(0, Action::PreInvocation(call(0, 0)));
+    (1..5000).for_each(|step| leave(step, post_tool("long", step)));
+    leave(5000, Action::PostInvocation(call(0, 0)));
+    leave(5001, stop());
+    flush(&sandbox);
+    assert_eq!(sandbox.counter("session_reopened"), 0);
+    let spans = receiver.accepted_spans();
+    let turns: Vec<_> = spans.iter().filter(|span| span.name == "Antigravity turn").collect();
+    assert_eq!(turns.len(), 1);
+    assert_eq!(turns[0].status.as_ref().map(|status| status.code), Some(1), "not interrupted");
+    assert_eq!(spans.len(), 4999 + 3);
 }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags};
 use tokio::io::unix::AsyncFd;
@@ -15,8 +16,8 @@ use crate::sys;
 enum Sight {
     /// It lives, and its end will be seen.
     Live(AsyncFd<OwnedFd>),
-    /// It has ended.
-    Gone,
+    /// It has ended, and this is when that was seen.
+    Gone(Instant),
     /// Its end cannot be seen: its sessions end by idleness.
     Unobservable,
 }
@@ -30,7 +31,7 @@ pub(super) struct Agents {
 impl Agents {
     /// Looks an agent up once; `captured_ns` is the CLOCK_BOOTTIME of one of its events, None if that was in another boot.
     pub(super) fn observe(&mut self, agent: &Agent, captured_ns: Option<u64>) {
-        self.seen.entry(agent.clone()).or_insert_with(|| captured_ns.map_or(Sight::Gone, |at| look(agent, at)));
+        self.seen.entry(agent.clone()).or_insert_with(|| captured_ns.map_or_else(gone_now, |at| look(agent, at)));
     }
 
     /// Forgets agents that no open session mentions.
@@ -46,10 +47,22 @@ impl Agents {
         self.seen.values().any(|sight| matches!(sight, Sight::Live(_)))
     }
 
-    /// Agents that have ended.
-    pub(super) fn gone(&self) -> Vec<Agent> {
-        let gone = self.seen.iter().filter(|(_, sight)| matches!(sight, Sight::Gone));
-        gone.map(|(agent, _)| agent.clone()).collect()
+    /// Whether somebody has ended whose sessions are still open.
+    pub(super) fn any_gone(&self) -> bool {
+        self.seen.values().any(|sight| matches!(sight, Sight::Gone(_)))
+    }
+
+    /// Agents that were seen to have ended at least `time` ago, and how long until that is so of the next one.
+    pub(super) fn gone_for(&self, time: Duration) -> (Vec<Agent>, Option<Duration>) {
+        let (mut gone, mut next) = (Vec::new(), None::<Duration>);
+        for (agent, sight) in &self.seen {
+            let Sight::Gone(since) = sight else { continue };
+            match time.saturating_sub(since.elapsed()) {
+                Duration::ZERO => gone.push(agent.clone()),
+                left => next = Some(next.map_or(left, |next| next.min(left))),
+            }
+        }
+        (gone, next)
     }
 
     /// Returns when one of the live agents has ended; never while there is none.
@@ -65,8 +78,12 @@ impl Agents {
             std::task::Poll::Pending
         })
         .await;
-        self.seen.insert(ended, Sight::Gone);
+        self.seen.insert(ended, gone_now());
     }
+}
+
+fn gone_now() -> Sight {
+    Sight::Gone(Instant::now())
 }
 
 /// Takes a pidfd of the process, if it is the one that ran the hook.
@@ -85,6 +102,29 @@ fn look(agent: &Agent, captured_ns: u64) -> Sight {
         (Some(pidfd), Some(process)) if process.started_ns <= captured_ns => {
             sys::wakeable(pidfd).map_or(Sight::Unobservable, Sight::Live)
         }
-        _ => Sight::Gone,
+        _ => gone_now(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_agent_has_its_own_time_to_be_gone() {
+        let agent = |pid| Agent { pid, namespace: 1, marked: true };
+        let mut agents = Agents::default();
+        assert_eq!(agents.gone_for(Duration::ZERO), (Vec::new(), None));
+        // Of another boot, so gone for certain.
+        agents.observe(&agent(2), None);
+        std::thread::sleep(Duration::from_millis(20));
+        let (first, _) = agents.gone_for(Duration::from_millis(20));
+        agents.observe(&agent(3), None);
+        let (gone, next) = agents.gone_for(Duration::from_millis(20));
+        assert_eq!((first, agents.any_gone()), (vec![agent(2)], true));
+        // On a machine that stood still just now, both may be.
+        assert!(gone.contains(&agent(2)) && (gone.len() == 2 || next.is_some_and(|left| !left.is_zero())));
+        agents.keep_only(|agent| agent.pid == 3);
+        assert_eq!(agents.gone_for(Duration::ZERO).0, [agent(3)]);
     }
 }

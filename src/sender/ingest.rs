@@ -38,6 +38,8 @@ pub(super) struct Round {
     pub(super) files: usize,
     /// Whether somebody asked to deliver now.
     pub(super) flush: bool,
+    /// Whether more are ready now.
+    pub(super) more: bool,
     /// When the next file is ready; zero if more are ready now.
     pub(super) next: Option<Duration>,
 }
@@ -101,7 +103,7 @@ impl Ingest {
         let round = self.fold(dir, store, names, given_up, open, options, now, boot_id);
         // Not only when all went well: a store that refuses is no death.
         self.suspects.end(dir);
-        round.map(|round| Round { next: if more { Some(Duration::ZERO) } else { round.next }, ..round })
+        round.map(|round| Round { more, next: if more { Some(Duration::ZERO) } else { round.next }, ..round })
     }
 
     /// The files that stay in the spool, as far as is known.

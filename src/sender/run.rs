@@ -55,7 +55,6 @@ struct Sender<'a> {
     ingest: Ingest,
     open: HashMap<String, Conversation>,
     agents: Agents,
-    gone_since: Option<Instant>,
     /// Events are held back.
     holding: bool,
     /// Somebody waits for the word that all sessions that can be closed are closed.
@@ -118,7 +117,6 @@ impl<'a> Sender<'a> {
             exporter: None,
             ingest,
             agents: Agents::default(),
-            gone_since: None,
             holding: false,
             flushing: false,
             sending: None,
@@ -173,8 +171,11 @@ impl<'a> Sender<'a> {
         }
         self.watch_agents(&boot_id);
         let now = Now { realtime_ns: clocks.realtime_ns, boottime_ns: clocks.boottime_ns, boot_id };
-        sleep = sleep.min(self.close_sessions(&now, &options)?);
-        if self.flushing && !self.holding && self.gone_since.is_none() {
+        // What lies in the spool may belong to a session that seems to be over.
+        if !round.more {
+            sleep = sleep.min(self.close_sessions(&now, &options)?);
+        }
+        if self.flushing && !self.holding && !self.agents.any_gone() {
             let fold = self.store.fold(clocks.realtime_ns)?;
             fold.count(FLUSH_DONE, 1)?;
             fold.commit()?;
@@ -226,28 +227,15 @@ impl<'a> Sender<'a> {
 
     /// Closes the sessions of agents that have ended and what is overdue; returns when to look again.
     fn close_sessions(&mut self, now: &Now, options: &Options) -> Result<Duration, SendError> {
-        let gone = self.agents.gone();
-        let mut sleep = MOST_SLEEP;
-        let last_words_are_in = match self.gone_since {
-            None if gone.is_empty() => false,
-            None => {
-                self.gone_since = Some(Instant::now());
-                sleep = LAST_WORDS;
-                false
-            }
-            Some(since) => {
-                sleep = LAST_WORDS.saturating_sub(since.elapsed());
-                sleep.is_zero()
-            }
-        };
+        // Each agent's own last words: that another one has been gone for longer says nothing about them.
+        let (gone, next) = self.agents.gone_for(LAST_WORDS);
+        let mut sleep = next.unwrap_or(MOST_SLEEP);
         let mut closed: Vec<(String, Conversation, Vec<Output>)> = Vec::new();
         for (id, conversation) in &self.open {
             let mut conversation = conversation.clone();
             let mut outputs = Vec::new();
-            if last_words_are_in {
-                for agent in &gone {
-                    outputs.extend(conversation.agent_exited(agent, now, options));
-                }
+            for agent in &gone {
+                outputs.extend(conversation.agent_exited(agent, now, options));
             }
             let live = |agent: &crate::event::Agent| self.agents.is_live(agent);
             outputs.extend(conversation.overdue(now, &live, options));
@@ -257,10 +245,6 @@ impl<'a> Sender<'a> {
             if self.open.get(id) != Some(&conversation) || !outputs.is_empty() {
                 closed.push((id.clone(), conversation, outputs));
             }
-        }
-        if last_words_are_in {
-            self.gone_since = None;
-            sleep = Duration::ZERO;
         }
         if !closed.is_empty() {
             let fold = self.store.fold(now.realtime_ns)?;
@@ -273,7 +257,7 @@ impl<'a> Sender<'a> {
             }
             self.active = Instant::now();
         }
-        if last_words_are_in {
+        if !gone.is_empty() {
             self.watch_agents(&now.boot_id);
         }
         Ok(sleep)
@@ -363,7 +347,7 @@ impl<'a> Sender<'a> {
         if self.sending.is_some() {
             return Ok(None);
         }
-        let unsettled = self.holding || self.gone_since.is_some();
+        let unsettled = self.holding || self.agents.any_gone();
         if self.stopping || !self.dir.is_current_lock(self.lock) || self.store.is_newer() {
             return Ok(Some(End::Stop));
         }

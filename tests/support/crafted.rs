@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use fi_hook_to_otlp::event::{Action, Capture, Event, Invocation, Origin, Stop, Surface, ToolStep};
+use fi_hook_to_otlp::event::{Action, Agent, Capture, Event, Invocation, Origin, Stop, Surface, ToolStep};
 use fi_hook_to_otlp::redact;
 use fi_hook_to_otlp::spool::dir::file_name;
 use fi_hook_to_otlp::spool::format::{Captured, Entry, encode};
@@ -19,14 +19,19 @@ pub(crate) struct At<'a> {
     pub(crate) boot: &'a str,
 }
 
-/// The record of one event.
+/// The record of one event of an agent that cannot be told.
 pub(crate) fn record(conversation: &str, at: At<'_>, action: Action) -> Vec<u8> {
+    record_by(None, conversation, at, action)
+}
+
+/// The record of one event.
+pub(crate) fn record_by(agent: Option<Agent>, conversation: &str, at: At<'_>, action: Action) -> Vec<u8> {
     encode(&Entry::Event(Box::new(Captured {
         capture: Capture {
             realtime_ns: at.realtime_ns,
             boottime_ns: at.boottime_ns,
             boot_id: at.boot.to_owned(),
-            agent: None,
+            agent,
             registration: 1,
             traceparent: None,
         },
