@@ -85,6 +85,13 @@ fn words(answer: &Answer) -> Option<String> {
     }
 }
 
+/// How long the next try has to wait; None if it is due.
+pub(super) fn pause(state: &DeliveryState, now_ns: u64) -> Option<Duration> {
+    let left = Duration::from_nanos(state.next_try_ns.saturating_sub(now_ns));
+    // Longer than any pause: the wall clock was set back.
+    (!left.is_zero() && left <= ASKED_MOST).then_some(left)
+}
+
 fn growing(first: Duration, most: Duration, failures: u32) -> Duration {
     first.saturating_mul(1 << failures.min(16)).min(most)
 }
@@ -134,6 +141,14 @@ mod tests {
         for (failures, seconds) in [(0, 2), (1, 4), (5, 64), (9, 300), (40, 300)] {
             assert_eq!(after(failures, configuration(), 1.0).1.next_try_ns, NOW + seconds * SECOND, "{failures}");
         }
+    }
+
+    #[test]
+    fn a_pause_that_nobody_asked_for_is_none() {
+        let due = |next_try_ns| pause(&DeliveryState { next_try_ns, ..DeliveryState::default() }, NOW);
+        assert_eq!((due(0), due(NOW)), (None, None));
+        assert_eq!(due(NOW + 5 * SECOND), Some(Duration::from_secs(5)));
+        assert_eq!((due(NOW + 3600 * SECOND), due(NOW + 3601 * SECOND)), (Some(ASKED_MOST), None));
     }
 
     #[test]

@@ -62,6 +62,8 @@ struct Sender<'a> {
     delivery: DeliveryState,
     sending: Option<Sending>,
     bounded: Option<Instant>,
+    /// CLOCK_REALTIME minus CLOCK_BOOTTIME, nanoseconds.
+    wall_offset: Option<i128>,
     begun: Instant,
     active: Instant,
     stopping: bool,
@@ -121,6 +123,7 @@ impl<'a> Sender<'a> {
             flushing: false,
             sending: None,
             bounded: None,
+            wall_offset: None,
             begun: Instant::now(),
             active: Instant::now(),
             stopping: false,
@@ -155,6 +158,7 @@ impl<'a> Sender<'a> {
         }
         let clocks = sys::clocks();
         let boot_id = sys::boot_id();
+        self.follow_wall_clock(clocks, &boot_id)?;
         let options = self.settings.options();
         let round = self.ingest.round(self.dir, &mut self.store, &self.open, &options, clocks, &boot_id)?;
         if round.files > 0 {
@@ -193,6 +197,20 @@ impl<'a> Sender<'a> {
         }
         sleep = sleep.min(self.send_next(clocks.realtime_ns)?);
         Ok(sleep)
+    }
+
+    fn follow_wall_clock(&mut self, clocks: sys::Clocks, boot_id: &str) -> Result<(), SendError> {
+        let offset = i128::from(clocks.realtime_ns) - i128::from(clocks.boottime_ns);
+        if self.wall_offset.is_some_and(|before| before.abs_diff(offset) < 1_000_000_000) {
+            return Ok(());
+        }
+        self.wall_offset = Some(offset);
+        let step = self.store.follow_wall_clock(boot_id, clocks.realtime_ns, clocks.boottime_ns)?;
+        if step != 0 {
+            self.log.line(format_args!("wall clock stepped={}s", step / 1_000_000_000));
+            self.delivery = self.store.delivery()?;
+        }
+        Ok(())
     }
 
     fn reload(&mut self) -> Result<(), SendError> {
@@ -271,8 +289,8 @@ impl<'a> Sender<'a> {
         let Some(exporter) = self.exporter.clone() else {
             return Ok(MOST_SLEEP);
         };
-        if self.delivery.next_try_ns > now_ns {
-            return Ok(Duration::from_nanos(self.delivery.next_try_ns - now_ns));
+        if let Some(pause) = backoff::pause(&self.delivery, now_ns) {
+            return Ok(pause);
         }
         let Some(batch) = self.store.next_batch(now_ns)? else {
             let due = self.store.waiting()?.due_ns;

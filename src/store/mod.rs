@@ -2,6 +2,7 @@
 //! reads it. Knows nothing of the network. Decided in `docs/adr/0022-sqlite-in-the-sender.md`.
 
 mod bounds;
+mod clock;
 mod fold;
 mod queue;
 mod read;

@@ -87,8 +87,9 @@ impl Store {
     pub fn next_batch(&mut self, now_ns: u64) -> Result<Option<Batch>, StoreError> {
         let transaction = self.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         let due: Option<i64> = transaction
-            .prepare_cached("SELECT id FROM batches WHERE next_try_ns <= ?1 ORDER BY id LIMIT 1")?
-            .query_row([signed(now_ns)], |row| row.get(0))
+            .prepare_cached("SELECT id FROM batches WHERE next_try_ns <= ?1 OR next_try_ns > ?2 ORDER BY id LIMIT 1")?
+            // Later than any pause: the wall clock was set back.
+            .query_row([signed(now_ns), signed(now_ns.saturating_add(REFUSED_PAUSE_MOST_NS))], |row| row.get(0))
             .optional()?;
         let id = match due {
             Some(id) => Some(id),

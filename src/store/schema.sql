@@ -65,7 +65,9 @@ CREATE TABLE delivery (
     failing_since_ns INTEGER,                   -- NULL while answers are good
     failures INTEGER NOT NULL DEFAULT 0,        -- in a row
     next_try_ns INTEGER NOT NULL DEFAULT 0,
-    plain INTEGER NOT NULL DEFAULT 0            -- 1 once a receiver took uncompressed what it had refused as gzip
+    plain INTEGER NOT NULL DEFAULT 0,           -- 1 once a receiver took uncompressed what it had refused as gzip
+    boot_id TEXT,                               -- the boot in which the wall clock was last looked at
+    wall_offset_ns INTEGER                      -- CLOCK_REALTIME minus CLOCK_BOOTTIME then
 ) STRICT;
 
 INSERT INTO delivery (id) VALUES (1);

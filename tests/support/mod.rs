@@ -21,4 +21,5 @@ pub(crate) mod proxy;
 pub(crate) mod receiver;
 pub(crate) mod reply;
 pub(crate) mod sandbox;
+pub(crate) mod server;
 pub(crate) mod spans;

@@ -20,12 +20,14 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tonic_types::StatusExt;
 
 use super::reply::Steps;
 pub(crate) use super::reply::{Manner, Reply};
+pub(crate) use super::server::Server;
+use super::server::reserve;
 
 /// How long a wait for a request may take before the test fails.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -113,6 +115,8 @@ pub(crate) struct Receiver {
     tls: Option<Arc<rustls::ServerConfig>>,
     shared: Arc<Shared>,
     running: Option<Server>,
+    /// Keeps the port while nobody listens there.
+    _reserved: tokio::net::TcpSocket,
 }
 
 impl Receiver {
@@ -128,7 +132,9 @@ impl Receiver {
 
     /// Starts a receiver, over TLS if a certificate is given.
     pub(crate) fn start_with(speaks: Speaks, tls: Option<Arc<rustls::ServerConfig>>) -> Self {
-        let mut receiver = Self { port: 0, speaks, tls, shared: Arc::default(), running: None };
+        let reserved = reserve();
+        let port = reserved.local_addr().unwrap().port();
+        let mut receiver = Self { port, speaks, tls, shared: Arc::default(), running: None, _reserved: reserved };
         receiver.restart();
         receiver
     }
@@ -218,51 +224,7 @@ impl Receiver {
         let (speaks, shared) = (self.speaks, Arc::clone(&self.shared));
         let tls = self.tls.clone().map(TlsAcceptor::from);
         let server = Server::start(self.port, move |stream| serve(stream, speaks, tls.clone(), Arc::clone(&shared)));
-        self.port = server.port;
         self.running = Some(server);
-    }
-}
-
-/// A thread that accepts connections; it ends, and closes them all, when it is dropped.
-pub(crate) struct Server {
-    pub(crate) port: u16,
-    stop: Option<tokio::sync::oneshot::Sender<()>>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Server {
-    /// Listens on a port of 127.0.0.1; 0 means a free one.
-    pub(crate) fn start<F: Future<Output = ()> + Send + 'static>(
-        port: u16,
-        serve: impl Fn(TcpStream) -> F + Send + 'static,
-    ) -> Self {
-        let (stop, stopped) = tokio::sync::oneshot::channel();
-        let (ready, bound) = std::sync::mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async move {
-                let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
-                ready.send(listener.local_addr().unwrap().port()).unwrap();
-                let accept = async {
-                    loop {
-                        if let Ok((stream, _)) = listener.accept().await {
-                            tokio::spawn(serve(stream));
-                        }
-                    }
-                };
-                tokio::select! { () = accept => {}, _ = stopped => {} }
-            });
-        });
-        Self { port: bound.recv().unwrap(), stop: Some(stop), thread: Some(thread) }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
