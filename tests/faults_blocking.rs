@@ -1,12 +1,7 @@
 //! Field report C3: whatever the sender, the network, the store or the disk are stuck in, the hook gives its exact reply,
 //! makes the system calls it makes when all is well, and ends long before the agent gives up on it.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a failure here is a failed test"
-)]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failure here is a failed test")]
 
 mod support;
 
