@@ -4,7 +4,7 @@
 //!
 //! Runs a few seconds, or SOAK_SECONDS; SEED plays the same scripts again.
 
-#![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failure here is a failed test")]
 
 mod support;
 
