@@ -1,6 +1,6 @@
 //! Field reports C4, C7 and C8 under load: many hooks at once, many senders at once, kills in between.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failure here is a failed test")]
+#![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
 mod support;
 
@@ -148,7 +148,7 @@ fn c4_an_agent_that_is_gone_closes_nothing_before_its_last_event_is_folded() {
     let agent = || Some(Agent { pid: gone.id(), namespace: own.namespace, marked: true });
     // So many that folding takes longer than the sender waits for an agent's last words.
     let (now, boot) = (sys::clocks(), sys::boot_id());
-    let mut leave = |number: u64, action| {
+    let leave = |number: u64, action| {
         let ago = 60_000_000_000 - number;
         let at = At { realtime_ns: now.realtime_ns - ago, boottime_ns: now.boottime_ns - ago, boot: &boot };
         sandbox.leave(at, number, &record_by(agent(), "long", at, action));
