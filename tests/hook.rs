@@ -212,6 +212,25 @@ fn without_a_place_for_state_the_reply_is_the_same() {
 }
 
 #[test]
+fn a_user_without_home_has_a_state_folder_where_the_environment_names_one() {
+    let sandbox = Sandbox::new();
+    for (number, name) in ["XDG_STATE_HOME", "XDG_RUNTIME_DIR", "FI_HOOK_STATE_DIR"].into_iter().enumerate() {
+        let folder = sandbox.path().join(format!("place {number}"));
+        fs::create_dir(&folder).unwrap();
+        for open in [sandbox.path(), &folder] {
+            fs::set_permissions(open, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        std::os::unix::fs::chown(&folder, Some(61_234), Some(61_234)).unwrap();
+        let mut nobody = sandbox.command(&["hook", "antigravity", "PostToolUse"]);
+        nobody.env_remove("HOME").env(name, &folder).uid(61_234).gid(61_234).current_dir("/");
+        let output = feed(nobody.spawn().unwrap(), b"{\"conversationId\":\"c\"}");
+        assert_neutral(&output, "PostToolUse", name);
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{name}");
+        assert!(fs::read_dir(&folder).unwrap().count() > 0, "{name}");
+    }
+}
+
+#[test]
 fn a_state_folder_that_is_not_ours_is_refused_in_plain_words() {
     let sandbox = Sandbox::new();
     let shared = sandbox.path().join("shared");

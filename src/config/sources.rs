@@ -41,13 +41,21 @@ pub fn file_path(environment: &[(String, String)]) -> Option<PathBuf> {
 }
 
 /// The state folder: FI_HOOK_STATE_DIR, else `$XDG_STATE_HOME/fi-hook-to-otlp` (macOS: below
-/// `~/Library/Application Support`). None without a home directory.
+/// `~/Library/Application Support`), else, for a user without a home folder, below XDG_RUNTIME_DIR, which is that user's
+/// alone. None without any of them.
 #[must_use]
 pub fn state_dir(settings: &Settings) -> Option<PathBuf> {
-    settings.state_dir.clone().or_else(|| {
-        let dirs = ProjectDirs::from("", "", APP)?;
-        Some(dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir()).to_owned())
-    })
+    let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder: &PathBuf| folder.is_absolute());
+    settings
+        .state_dir
+        .clone()
+        // Asked for here too, since `directories` knows no folder at all for a user without a home.
+        .or_else(|| if cfg!(target_os = "macos") { None } else { Some(named("XDG_STATE_HOME")?.join(APP)) })
+        .or_else(|| {
+            let dirs = ProjectDirs::from("", "", APP)?;
+            Some(dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir()).to_owned())
+        })
+        .or_else(|| Some(named("XDG_RUNTIME_DIR")?.join(APP)))
 }
 
 /// The settings file of this process, whether it is there or not.
