@@ -11,7 +11,9 @@ use super::support::receiver::Receiver;
 use super::support::sandbox::{Sandbox, eventually};
 
 fn collector() -> PathBuf {
-    let path = std::env::var_os("COLLECTOR_BIN").expect("COLLECTOR_BIN names the binary of a Collector");
+    let Some(path) = std::env::var_os("COLLECTOR_BIN") else {
+        panic!("COLLECTOR_BIN must name the binary of a Collector");
+    };
     path.into()
 }
 
