@@ -149,7 +149,7 @@ fn a_collector_that_is_started_after_the_conversation_gets_all_of_it() {
     conversation::play(&sandbox);
     expected::ended(&sandbox, conversation::ID);
     let log = || fs::read_to_string(sandbox.profile().join("sender.log")).unwrap_or_default();
-    eventually("a try fails", || log().contains(" retry error=").then_some(()));
+    eventually("a try fails", || log().contains(" retry reason=").then_some(()));
     assert!(sandbox.spans(conversation::ID).iter().all(|stored| stored.outcome.is_none()), "{}", log());
     let ddapm = Ddapm::start_at(ports);
     let whole = expected::delivered(&sandbox, conversation::ID);
