@@ -2,7 +2,11 @@
 //! Content has no field in [`Event`], so what this module still has to make safe are the names: capped and without
 //! control characters. May not do I/O; decided in `docs/adr/0002-redact-before-the-spool.md`.
 
+mod content;
+
 use std::ops::Deref;
+
+pub use content::{REDACTED, Raw, Shape, Text, content};
 
 use crate::event::{Action, Event};
 
