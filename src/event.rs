@@ -1,16 +1,20 @@
 //! What a hook told us: one host-neutral [`Event`], when and by whom it was captured, and which data settings held then.
-//! Holds no content: prompts, arguments, results, error texts and paths have no field here, so they cannot pass.
-//! Data only, no I/O; decided in `docs/adr/0002-redact-before-the-spool.md`.
+//! Content has one place, [`Content`], and stands there as [`Text`] everywhere behind `redact`; paths have no field.
+//! Data only, no I/O; decided in `docs/adr/0002-redact-before-the-spool.md` and `docs/adr/0041-opt-in-content.md`.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// One hook call, reduced to the fields that may leave the hook process by default.
+use crate::redact::Text;
+
+/// One hook call, reduced to the fields that may leave the hook process; content only where the user asked for it.
 ///
-/// Every field but the conversation is optional: all of them are missing in some payload of some agy version.
+/// Every field but the conversation is optional: all of them are missing in some payload of some agy version. `C` is
+/// what content is: as it came in what a host has read, [`Text`] in what `redact` has passed. Only the latter can be
+/// written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
+pub struct Event<C = Text> {
     /// `conversationId`: at most 256 characters, no control characters, not empty.
     pub conversation: String,
     /// `modelName`, absent in agy 1.0.1; may change within a conversation.
@@ -21,6 +25,123 @@ pub struct Event {
     pub surface: Option<Surface>,
     /// What happened.
     pub action: Action,
+    /// What was said, asked and answered; empty unless the user opted in.
+    #[serde(default = "Content::none", skip_serializing_if = "Content::is_empty")]
+    pub content: Content<C>,
+    /// Keyed digests of content, if the user asked for them.
+    #[serde(default, skip_serializing_if = "Digests::is_empty")]
+    pub digests: Digests,
+}
+
+impl<C> Event<C> {
+    /// An event without content.
+    #[must_use]
+    pub const fn new(conversation: String, action: Action) -> Self {
+        Self { conversation, model: None, surface: None, action, content: Content::none(), digests: Digests::NONE }
+    }
+
+    /// The event without its content and digests.
+    #[must_use]
+    pub fn bare(&self) -> Self {
+        let (model, surface) = (self.model.clone(), self.surface);
+        Self { model, surface, ..Self::new(self.conversation.clone(), self.action.clone()) }
+    }
+
+    /// Whether two reports are of the same event. Content is not asked: it is of no use for that, and would have to be
+    /// kept.
+    #[must_use]
+    pub fn is_same_report(&self, other: &Self) -> bool {
+        (&self.conversation, &self.model, self.surface, &self.action)
+            == (&other.conversation, &other.model, other.surface, &other.action)
+    }
+}
+
+/// The content of an event, by kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Content<C = Text> {
+    /// `toolCall.args`.
+    #[serde(default = "nothing", skip_serializing_if = "Option::is_none")]
+    pub args: Option<C>,
+    /// `error`.
+    #[serde(default = "nothing", skip_serializing_if = "Option::is_none")]
+    pub error: Option<C>,
+    /// `lastUserInput` (measured 1.4.7).
+    #[serde(default = "nothing", skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<C>,
+    /// `modelOutput` (in the protocol of 1.2.5; no version was seen to fill it).
+    #[serde(default = "nothing", skip_serializing_if = "Option::is_none")]
+    pub output: Option<C>,
+    /// `result` (in the protocol of 1.2.5; no version was seen to fill it).
+    #[serde(default = "nothing", skip_serializing_if = "Option::is_none")]
+    pub result: Option<C>,
+}
+
+impl<C> Content<C> {
+    /// No content.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { args: None, error: None, prompt: None, output: None, result: None }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        matches!(self, Self { args: None, error: None, prompt: None, output: None, result: None })
+    }
+}
+
+impl<C> Default for Content<C> {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
+/// `Option::default` would ask for a default of what is not there.
+const fn nothing<C>() -> Option<C> {
+    None
+}
+
+/// Keyed digests, 32 hex digits each: the same for equal content in one state folder, and nothing else is to be had of
+/// them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digests {
+    /// Of the arguments, without what agy adds to them for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<String>,
+    /// Of the error text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl Digests {
+    /// No digest.
+    pub const NONE: Self = Self { args: None, error: None };
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        matches!(self, Self { args: None, error: None })
+    }
+}
+
+/// Which content the user wants; nothing unless FI_HOOK_CAPTURE_CONTENT says so.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Tool arguments.
+    pub args: bool,
+    /// Error texts.
+    pub errors: bool,
+    /// The user's prompts.
+    pub prompts: bool,
+    /// The model's output.
+    pub outputs: bool,
+    /// Tool results.
+    pub results: bool,
+}
+
+impl Wanted {
+    /// All there is.
+    pub const ALL: Self = Self { args: true, errors: true, prompts: true, outputs: true, results: true };
 }
 
 /// The products that share agy's hook files, by their app-data folder below `.gemini`.

@@ -61,6 +61,8 @@ pub enum Kind {
     Int,
     /// True or false; marks are left out unless true.
     Bool,
+    /// A string that is content: there only if the user opted in, and gone from the store once it is delivered.
+    Content,
 }
 
 impl Kind {
@@ -72,6 +74,7 @@ impl Kind {
             Self::Texts => "string[]",
             Self::Int => "int",
             Self::Bool => "bool",
+            Self::Content => "string, content",
         }
     }
 }
@@ -165,6 +168,18 @@ keys! {
     CLAMPED = "antigravity.clamped", Bool, SPANS, "if so", "antigravity", "", "A time was bent so that nothing ends before it starts or starts before its parent.";
     LATE = "antigravity.late", Bool, &[Place::ModelCall, Place::Tool], "if so", "antigravity", "", "Observed after its turn had been exported, so it may lie outside of it.";
     OPEN = "antigravity.open", Bool, SPANS, "only in `show`", "antigravity", "", "Still running: shown as if it ended at the last event; never exported.";
+
+    INPUT_VALUE = "input.value", Content, &[Place::Turn, Place::Tool], "turn: `prompts`, if agy tells it; tool: `args`", "OpenInference", "Future AGI, Phoenix, Langfuse", "Turn: what the user said. Tool: its arguments.";
+    INPUT_MIME_TYPE = "input.mime_type", Text, &[Place::Turn, Place::Tool], "with `input.value`", "OpenInference", "Future AGI, Phoenix", "`application/json`, or `text/plain`: no JSON, or JSON that was cut.";
+    OUTPUT_VALUE = "output.value", Content, &[Place::ModelCall, Place::Tool], "model call: `outputs`; tool: `results`; if agy tells it", "OpenInference", "Future AGI, Phoenix, Langfuse", "Model call: what the model answered. Tool: its result.";
+    OUTPUT_MIME_TYPE = "output.mime_type", Text, &[Place::ModelCall, Place::Tool], "with `output.value`", "OpenInference", "Future AGI, Phoenix", "As `input.mime_type`.";
+    TOOL_CALL_ARGUMENTS = "gen_ai.tool.call.arguments", Content, TOOL, "`args`", "GenAI (opt-in, development)", "Langfuse, Phoenix", "The same as `input.value`.";
+    TOOL_CALL_RESULT = "gen_ai.tool.call.result", Content, TOOL, "`results`, if agy tells it", "GenAI (opt-in, development)", "Langfuse", "The same as `output.value`.";
+    TRUNCATED = "antigravity.truncated", Bool, IN_TURN, "if so", "antigravity", "", "Content of this span was cut: at 4096 characters, or because it was longer than what is looked at (64 KiB).";
+    REDACTED = "antigravity.redacted", Texts, IN_TURN, "if any", "antigravity", "", "The rules that took something out of this span's content.";
+    ARGS_DIGEST = "antigravity.args_digest", Text, TOOL, "if FI_HOOK_DIGEST is set", "antigravity", "", "Keyed digest of the arguments: the same for equal calls on this machine.";
+    ERROR_DIGEST = "antigravity.error_digest", Text, &[Place::Turn, Place::Tool], "on an error, if FI_HOOK_DIGEST is set", "antigravity", "", "Keyed digest of the error text.";
+
     LINK_REASON = "antigravity.link.reason", Text, &[Place::Link], "always", "antigravity", "", "`continues` (the turn before) or `traceparent` (the caller's span).";
 }
 
@@ -207,7 +222,9 @@ pub fn render() -> String {
 
 const HEAD: &str = "# Attributes\n\n\
 <!-- Rendered from src/semconv.rs; `UPDATE_DOCS=1 cargo test --lib semconv` writes it anew. -->\n\n\
-All of these are exported by default; none holds a prompt, an argument, a result, an error text or a path.\n\
+All of these are exported by default, but those that are content: a word in `code` under *when* is one of\n\
+`FI_HOOK_CAPTURE_CONTENT`, and with `errors` the error text of a turn or tool is its status message\n\
+([privacy.md](privacy.md)). Of the others none holds a prompt, an argument, a result, an error text or a path.\n\
 Spans: `Antigravity session` (INTERNAL) holds `Antigravity turn`s (INTERNAL), each of these its `Model call`s (CLIENT) and\n\
 its tools (INTERNAL, named by the tool). With `FI_HOOK_SPAN_NAMES=semconv`: `invoke_agent antigravity`, `chat {model}`,\n\
 `execute_tool {tool}`. Status is OK only where success was observed: a turn by its termination reason, a model call by its\n\

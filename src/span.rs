@@ -1,11 +1,13 @@
 //! The span model and store row: plain data, one shape for every exporter.
-//! Knows no OpenTelemetry crate: `SpanData` is built in `export` only, so an SDK release changes one file.
-//! Decided in `docs/adr/0003-own-span-model.md`.
+//! Content stands in it as [`Text`] only. Knows no OpenTelemetry crate: `SpanData` is built in `export` only, so an SDK release changes one file.
+//! Decided in `docs/adr/0003-own-span-model.md` and `docs/adr/0041-opt-in-content.md`.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::redact::Text;
 
 /// One closed span, or one snapshot of a session root that is still open.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,7 +63,7 @@ pub enum Status {
     /// Success was observed.
     Ok,
     /// An error was observed; the text is content, so None unless the user opted in.
-    Error(Option<String>),
+    Error(Option<Text>),
 }
 
 /// An attribute value.
@@ -78,6 +80,26 @@ pub enum Value {
     Text(String),
     /// A list of strings.
     Texts(Vec<String>),
+    /// What was said, asked or answered. A string to every receiver; apart here, so that it comes from `redact` only and
+    /// can be taken out again.
+    Content(Text),
+}
+
+impl Span {
+    /// Whether the user's content is in it.
+    #[must_use]
+    pub fn has_content(&self) -> bool {
+        matches!(self.status, Status::Error(Some(_)))
+            || self.attributes.values().any(|value| matches!(value, Value::Content(_)))
+    }
+
+    /// Takes the content out; what says of which kind it was stays.
+    pub fn forget_content(&mut self) {
+        if let Status::Error(text) = &mut self.status {
+            *text = None;
+        }
+        self.attributes.retain(|_, value| !matches!(value, Value::Content(_)));
+    }
 }
 
 /// Something that happened at one instant of a span.
@@ -102,6 +124,12 @@ pub struct SpanLink {
     /// Why the link is there.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, Value>,
+}
+
+impl From<Text> for Value {
+    fn from(text: Text) -> Self {
+        Self::Content(text)
+    }
 }
 
 impl From<&str> for Value {

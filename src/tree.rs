@@ -155,7 +155,7 @@ impl<'a> Trace<'a> {
             Status::Ok => facts.push_str("  OK"),
             Status::Error(None) => facts.push_str("  ERROR"),
             Status::Error(Some(message)) => {
-                let _ = write!(facts, "  ERROR {message:?}");
+                let _ = write!(facts, "  ERROR {:?}", message.as_str());
             }
         }
         if let Some(parent) = span.parent.filter(|parent| !self.numbers.contains_key(parent)) {
@@ -218,7 +218,20 @@ fn text(value: &Value) -> String {
         Value::Double(number) => number.to_string(),
         Value::Text(text) => text.clone(),
         Value::Texts(texts) => format!("[{}]", texts.join(", ")),
+        Value::Content(text) => printable(text.as_str()),
     }
+}
+
+/// On one line, and without what a terminal would obey.
+fn printable(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
+        if c.is_control() {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+        shown
+    })
 }
 
 fn seconds(ns: u64) -> String {

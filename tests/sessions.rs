@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use fi_hook_to_otlp::conversation::{Conversation, Options, Output, SessionSpan, resource};
-use fi_hook_to_otlp::event::{Agent, Origin};
+use fi_hook_to_otlp::event::Agent;
 use fi_hook_to_otlp::span::{Span, Value};
 use fi_hook_to_otlp::{redact, semconv, tree};
 use script::{Line, Script, Step};
@@ -36,18 +36,19 @@ impl Run {
     fn of(script: &Script) -> Self {
         let mut run = Self::default();
         for line in &script.lines {
-            let (said, outputs) = run.step(line, &script.options, &script.origin);
+            let (said, outputs) = run.step(line, script);
             run.take(line.at_ms, &said, outputs, &script.options);
         }
         run
     }
 
-    fn step(&mut self, line: &Line, options: &Options, origin: &Origin) -> (String, Vec<Output>) {
+    fn step(&mut self, line: &Line, script: &Script) -> (String, Vec<Output>) {
+        let (options, origin) = (&script.options, &script.origin);
         match &line.step {
             Step::Event { name, event, capture } => {
                 let conversation = self.conversations.entry(event.conversation.clone());
                 let conversation = conversation.or_insert_with(|| Conversation::new(origin.clone()));
-                let outputs = conversation.apply(&redact::event(event.clone()), capture, options);
+                let outputs = conversation.apply(&redact::event(event.clone(), &script.allowed), capture, options);
                 (name.clone(), outputs)
             }
             Step::AgentExit(agent) => {

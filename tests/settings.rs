@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use fi_hook_to_otlp::config::{
-    Capture, Compression, Destination, EnvFile, Protocol, Secret, SessionSpan, Settings, Source, Sources, SpanNames,
-    State, explain, resolve, settings_page,
+    Compression, Destination, EnvFile, Protocol, Secret, SessionSpan, Settings, Source, Sources, SpanNames, State,
+    Wanted, explain, resolve, settings_page,
 };
 use fi_hook_to_otlp::event::Surface;
 
@@ -54,7 +54,7 @@ fn nothing_set_is_the_defaults() {
     assert_eq!(settings.problems, []);
     assert_eq!(settings.origin.service_name, "antigravity-cli");
     assert_eq!(settings.origin.project_name, "antigravity-sessions");
-    assert_eq!((settings.disabled, settings.digest, settings.capture), (None, false, Capture::default()));
+    assert_eq!((settings.disabled, settings.digest, settings.capture), (None, false, Wanted::default()));
     assert_eq!(settings.surfaces, [Surface::Cli, Surface::Ide]);
     assert_eq!((settings.timeout, settings.idle), (Duration::from_secs(10), Duration::from_secs(10)));
     assert_eq!((settings.session_idle, settings.max_age), (Duration::from_mins(60), Duration::from_hours(168)));

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use crate::config::{self, Settings, Sources, sources};
 use crate::event::{Agent, Capture};
 use crate::hosts::{Host, Seen};
-use crate::redact;
+use crate::redact::{self, Allowed, DigestKey};
 use crate::spool::dir::{ProfileDir, SpoolError, file_name};
 use crate::spool::format::{Captured, Entry, Note, encode};
 use crate::sys;
@@ -46,11 +46,11 @@ pub enum CaptureError {
 pub fn observe(host: &dyn Host, event: &str) -> Result<(), CaptureError> {
     let clocks = sys::clocks();
     sys::create_private_files();
-    let mut scan = host.scan(event);
-    stdin::read(scan.as_deref_mut());
-
+    // Before the payload is read, because they say what to keep of it.
     let gathered = sources::gather();
     let settings = config::resolve(&gathered);
+    let mut scan = host.scan(event, settings.wanted());
+    stdin::read(scan.as_deref_mut());
     if settings.disabled.is_some() {
         return Ok(());
     }
@@ -62,7 +62,7 @@ pub fn observe(host: &dyn Host, event: &str) -> Result<(), CaptureError> {
             None => Entry::Event(Box::new(Captured {
                 capture: capture(host, clocks),
                 origin: settings.origin.clone(),
-                event: redact::event(seen.event),
+                event: redact::event(seen.event, &allowed(&settings)),
             })),
         },
     };
@@ -71,6 +71,12 @@ pub fn observe(host: &dyn Host, event: &str) -> Result<(), CaptureError> {
         log::append(path, clocks.realtime_ns, event, &entry, handed_over.as_ref().err());
     }
     handed_over
+}
+
+/// What may go on of the content that was kept. The key of digests is made at first use.
+fn allowed(settings: &Settings) -> Allowed {
+    let key = || crate::spool::key::read_or_make(&sources::state_dir(settings)?).map(DigestKey::new);
+    Allowed { content: settings.capture, digest_key: settings.digest.then(key).flatten() }
 }
 
 fn hand_over(entry: &Entry, clocks: sys::Clocks, gathered: &Sources, settings: &Settings) -> Result<(), CaptureError> {

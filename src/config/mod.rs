@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use crate::conversation::{Options, SessionSpan, SpanNames};
+pub use crate::event::Wanted;
 use crate::event::{Origin, Surface};
 pub use crate::export::endpoint::Protocol;
 
@@ -115,21 +116,6 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}): {}", self.name, self.source.as_str(), self.text)
     }
-}
-
-/// Which content may be captured; all off unless FI_HOOK_CAPTURE_CONTENT says so.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Capture {
-    /// Tool arguments.
-    pub args: bool,
-    /// Error texts.
-    pub errors: bool,
-    /// The user's prompts.
-    pub prompts: bool,
-    /// The model's output.
-    pub outputs: bool,
-    /// Tool results.
-    pub results: bool,
 }
 
 /// Request body compression.
@@ -294,7 +280,7 @@ pub struct Settings {
     /// How spans are named.
     pub span_names: SpanNames,
     /// Which content the user wants captured.
-    pub capture: Capture,
+    pub capture: Wanted,
     /// Keyed digests of arguments and errors.
     pub digest: bool,
     /// The log with a line per event and export; absolute.
@@ -330,6 +316,13 @@ impl Settings {
     #[must_use]
     pub const fn options(&self) -> Options {
         Options { session_span: self.session_span(), span_names: self.span_names, session_idle: self.session_idle }
+    }
+
+    /// What a hook has to keep of a payload: what is captured, and what is digested.
+    #[must_use]
+    pub const fn wanted(&self) -> Wanted {
+        let Wanted { args, errors, .. } = self.capture;
+        Wanted { args: args || self.digest, errors: errors || self.digest, ..self.capture }
     }
 
     /// Whether a workspace path lies in an excluded folder. Compares whole components; `\` counts as `/`.

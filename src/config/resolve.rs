@@ -8,7 +8,7 @@ use super::destination;
 use super::lookup::Reader;
 use super::values;
 use super::{SessionSpan, Settings, Sources, SpanNames};
-use crate::event::{Origin, Surface};
+use crate::event::{Origin, Surface, Wanted};
 
 const FLAG: &str = "1 or 0";
 const PATH: &str = "an absolute path (`~/` may stand for the home directory; variables are not expanded)";
@@ -46,13 +46,7 @@ pub fn resolve(sources: &Sources) -> Settings {
         span_names: reader
             .read(&["FI_HOOK_SPAN_NAMES"], "friendly or semconv", SpanNames::parse)
             .unwrap_or(SpanNames::Friendly),
-        capture: reader
-            .read(
-                &["FI_HOOK_CAPTURE_CONTENT"],
-                "1, 0, or some of args, errors, prompts, outputs, results; nothing is captured",
-                values::capture,
-            )
-            .unwrap_or_default(),
+        capture: capture(&mut reader),
         digest: reader.read(&["FI_HOOK_DIGEST"], FLAG, values::flag).unwrap_or(false),
         log_file: reader.read(&["FI_HOOK_LOG_FILE"], PATH, path),
         state_dir: reader.read(&["FI_HOOK_STATE_DIR"], PATH, path),
@@ -72,6 +66,19 @@ fn disabled(reader: &mut Reader<'_>) -> Option<&'static str> {
     ["FI_HOOK_DISABLED", "OTEL_SDK_DISABLED"]
         .into_iter()
         .find(|name| reader.read(&[name], FLAG, values::flag).unwrap_or(false))
+}
+
+/// A word that is not known is left out, since the others are clear; more than was asked for is never captured.
+fn capture(reader: &mut Reader<'_>) -> Wanted {
+    const NAME: &str = "FI_HOOK_CAPTURE_CONTENT";
+    let Some(found) = reader.lookup.find(&[NAME]) else { return Wanted::default() };
+    let (wanted, unknown) = values::wanted(found.value);
+    if !unknown.is_empty() {
+        let places = unknown.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        let text = format!("expected 1, 0, or some of args, errors, prompts, outputs, results; ignored: word {places}");
+        reader.problem(NAME, found.source, text);
+    }
+    wanted
 }
 
 /// `service.name` and `project_name` may also stand in OTEL_RESOURCE_ATTRIBUTES; the settings of their own go first.

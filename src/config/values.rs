@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 
-use super::{Capture, Compression};
+use super::{Compression, Wanted};
 use crate::event::Surface;
 
 /// The longest time limit that a request can be given.
@@ -68,22 +68,26 @@ pub(super) fn surfaces(text: &str) -> Option<Vec<Surface>> {
     found.filter(|found| !found.is_empty())
 }
 
-pub(super) fn capture(text: &str) -> Option<Capture> {
-    if let Some(all) = flag(text) {
-        return Some(Capture { args: all, errors: all, prompts: all, outputs: all, results: all });
+/// The content that is wanted, and which words are no kind of it, counted from 1: they are not shown, since nobody knows
+/// what was pasted there.
+pub(super) fn wanted(text: &str) -> (Wanted, Vec<usize>) {
+    match flag(text) {
+        Some(true) => return (Wanted::ALL, Vec::new()),
+        Some(false) => return (Wanted::default(), Vec::new()),
+        None => {}
     }
-    let mut capture = Capture::default();
-    for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+    let (mut wanted, mut unknown) = (Wanted::default(), Vec::new());
+    for (index, word) in text.split(',').map(str::trim).enumerate().filter(|(_, word)| !word.is_empty()) {
         match word.to_ascii_lowercase().as_str() {
-            "args" => capture.args = true,
-            "errors" => capture.errors = true,
-            "prompts" => capture.prompts = true,
-            "outputs" => capture.outputs = true,
-            "results" => capture.results = true,
-            _ => return None,
+            "args" => wanted.args = true,
+            "errors" => wanted.errors = true,
+            "prompts" => wanted.prompts = true,
+            "outputs" => wanted.outputs = true,
+            "results" => wanted.results = true,
+            _ => unknown.push(index + 1),
         }
     }
-    Some(capture)
+    (wanted, unknown)
 }
 
 pub(super) fn compression(text: &str) -> Option<Compression> {
@@ -202,10 +206,10 @@ mod tests {
         assert_eq!(surfaces("cli, Desktop"), Some(vec![Surface::Cli, Surface::Desktop]));
         assert_eq!(surfaces("cli,web"), None);
         assert_eq!(surfaces(","), None);
-        assert_eq!(capture("args,errors"), Some(Capture { args: true, errors: true, ..Capture::default() }));
-        assert_eq!(capture("0"), Some(Capture::default()));
-        assert!(capture("1").is_some_and(|all| all.results && all.prompts));
-        assert_eq!(capture("argz"), None);
+        assert_eq!(wanted("args, Errors"), (Wanted { args: true, errors: true, ..Wanted::default() }, vec![]));
+        assert_eq!(wanted("0"), (Wanted::default(), vec![]));
+        assert_eq!(wanted("true"), (Wanted::ALL, vec![]));
+        assert_eq!(wanted("argz,,results,1"), (Wanted { results: true, ..Wanted::default() }, vec![1, 4]));
         assert_eq!(attributes("a=b%2Cc,d=e=f"), Some(vec![("a".into(), "b,c".into()), ("d".into(), "e=f".into())]));
         assert_eq!(attributes("a=b,c"), None);
     }

@@ -7,10 +7,12 @@ use super::clock::Time;
 use super::model_call::{CallEnd, ModelCall};
 use super::session::SessionEnd;
 use super::stop::TurnEnd;
+use super::tool::Told;
 use super::turn::{Gathering, Turn, verdict};
 use super::{Conversation, Options, SessionSpan, SpanNames};
 use crate::event::{Origin, Stop, Surface};
 use crate::ids;
+use crate::redact::Text;
 use crate::semconv as key;
 use crate::span::{Role, Span, SpanId, SpanLink, Status, Value};
 
@@ -44,6 +46,7 @@ pub(super) struct ToolCall {
     pub(super) start: Time,
     pub(super) end: Time,
     pub(super) failed: bool,
+    pub(super) told: Told,
 }
 
 /// What the duration of a tool's span means.
@@ -77,6 +80,32 @@ impl Attributes {
     /// A mark: there only if true.
     fn mark(self, name: &str, marked: bool) -> Self {
         if marked { self.with(name, true) } else { self }
+    }
+
+    /// Content under its keys, and of which type it is.
+    fn content(mut self, text: Option<&Text>, keys: &[&str], mime_type: &str) -> Self {
+        let Some(text) = text else { return self };
+        for name in keys {
+            self = self.with(name, text.clone());
+        }
+        // A JSON value that was cut is none any more.
+        self.with(mime_type, if text.is_json() { "application/json" } else { "text/plain" }).limits(Some(text))
+    }
+
+    /// What became of content on its way here.
+    fn limits(self, text: Option<&Text>) -> Self {
+        let Some(text) = text else { return self };
+        let mut attributes = self.mark(key::TRUNCATED, text.is_truncated());
+        if !text.rules().is_empty() {
+            let mut rules = text.rules().to_vec();
+            if let Some(Value::Texts(before)) = attributes.0.remove(key::REDACTED) {
+                rules.extend(before);
+            }
+            rules.sort_unstable();
+            rules.dedup();
+            attributes.0.insert(key::REDACTED.to_owned(), Value::Texts(rules));
+        }
+        attributes
     }
 }
 
@@ -167,7 +196,10 @@ impl Conversation {
         options: &Options,
     ) -> Span {
         let (status, stop_attributes) = match how {
-            TurnEnd::Stop(stop) => stopped(stop, self.turn_attributes(turn, gathered)),
+            TurnEnd::Stop(stop, seen) => {
+                let (error, digest) = (seen.event.content.error.as_ref(), seen.event.digests.error.as_deref());
+                stopped(stop, error, self.turn_attributes(turn, gathered).maybe(key::ERROR_DIGEST, digest))
+            }
             TurnEnd::Interrupted => {
                 (Status::Unset, self.turn_attributes(turn, gathered).mark(key::TURN_INTERRUPTED, true))
             }
@@ -201,9 +233,18 @@ impl Conversation {
             .mark(key::SESSION_RESUMED, gathered.resumed)
             .maybe(key::TURN_UNNAMED_STEPS, Some(gathered.unnamed_steps).filter(|count| *count > 0))
             .maybe(key::TURN_UNOBSERVED_TOOLS, unobserved)
+            .content(gathered.prompt.as_ref(), &[key::INPUT_VALUE], key::INPUT_MIME_TYPE)
     }
 
-    pub(super) fn call_span(&self, turn: &Turn, call: &ModelCall, end: Time, how: CallEnd, options: &Options) -> Span {
+    pub(super) fn call_span(
+        &self,
+        turn: &Turn,
+        call: &ModelCall,
+        end: Time,
+        how: CallEnd,
+        output: Option<&Text>,
+        options: &Options,
+    ) -> Span {
         let answered_ns = call.first_tool_ns.unwrap_or(end.ns);
         let response_ms = answered_ns.saturating_sub(call.start.ns) / 1_000_000;
         let attributes = self
@@ -217,6 +258,7 @@ impl Conversation {
             .maybe(key::INITIAL_NUM_STEPS, call.numbers.initial_steps)
             .with(key::RESPONSE_MS, i64::try_from(response_ms).unwrap_or(i64::MAX))
             .maybe(key::TIMING, (how == CallEnd::Inferred).then_some("inferred"))
+            .content(output, &[key::OUTPUT_VALUE], key::OUTPUT_MIME_TYPE)
             .mark(key::LATE, turn.open.is_none());
         let outline = Outline {
             role: Role::ModelCall,
@@ -263,6 +305,7 @@ impl Conversation {
             .maybe(key::STEP_INDEX, call.step)
             .maybe(key::TIMING, timing_word)
             .mark(key::LATE, turn.open.is_none());
+        let attributes = told(&call.told, attributes);
         let outline = Outline {
             role: Role::Tool,
             span_id: ids::span_id(&self.id, Role::Tool, ordinal, call.start.ns),
@@ -274,19 +317,36 @@ impl Conversation {
             start: call.start,
             end: call.end,
         };
-        self.span(outline, if call.failed { Status::Error(None) } else { status }, attributes)
+        let status = if call.failed { Status::Error(call.told.content.error.clone()) } else { status };
+        self.span(outline, status, attributes)
     }
 }
 
+/// What was captured of a tool call.
+fn told(told: &Told, attributes: Attributes) -> Attributes {
+    let Told { content, digests } = told;
+    attributes
+        .content(content.args.as_ref(), &[key::INPUT_VALUE, key::TOOL_CALL_ARGUMENTS], key::INPUT_MIME_TYPE)
+        .content(content.result.as_ref(), &[key::OUTPUT_VALUE, key::TOOL_CALL_RESULT], key::OUTPUT_MIME_TYPE)
+        .limits(content.error.as_ref())
+        .maybe(key::ARGS_DIGEST, digests.args.as_deref())
+        .maybe(key::ERROR_DIGEST, digests.error.as_deref())
+}
+
 /// What a Stop adds to its turn.
-fn stopped(stop: &Stop, attributes: Attributes) -> (Status, Attributes) {
+fn stopped(stop: &Stop, error: Option<&Text>, attributes: Attributes) -> (Status, Attributes) {
     let verdict = verdict(stop);
+    let status = match verdict.status {
+        Status::Error(_) => Status::Error(error.cloned()),
+        other @ (Status::Unset | Status::Ok) => other,
+    };
     let attributes = attributes
         .maybe(key::ERROR_TYPE, verdict.error_type)
         .maybe(key::TERMINATION_REASON, stop.reason.as_deref())
         .maybe(key::EXECUTION_NUM, stop.execution_num)
-        .maybe(key::FULLY_IDLE, stop.fully_idle);
-    (verdict.status, attributes)
+        .maybe(key::FULLY_IDLE, stop.fully_idle)
+        .limits(error);
+    (status, attributes)
 }
 
 fn link(trace_id: crate::span::TraceId, span_id: SpanId, reason: &str) -> SpanLink {

@@ -70,7 +70,7 @@ pub(super) enum Sighting {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Recent {
     accepted: VecDeque<Accepted>,
-    /// The newest accepted event in full: a repeat has to equal it in every field.
+    /// The newest accepted event, without content: a repeat has to equal it in every other field.
     newest: Option<Event>,
 }
 
@@ -96,7 +96,7 @@ impl Recent {
             times: 1,
             matched: Vec::new(),
         });
-        self.newest = Some(event.clone());
+        self.newest = Some(event.bare());
         Sighting::New
     }
 
@@ -117,7 +117,7 @@ impl Recent {
         let by_same = newest.registration == capture.registration
             || newest.matched.iter().any(|(registration, _)| *registration == capture.registration);
         let repeated = by_same
-            && self.newest.as_ref() == Some(event)
+            && self.newest.as_ref().is_some_and(|newest| newest.is_same_report(event))
             && newest.agent == capture.agent
             && newest.moment.apart(moment) < REPEAT;
         if repeated {
@@ -167,7 +167,7 @@ mod tests {
             registration,
             traceparent: None,
         };
-        let event = Event { conversation: "c".into(), model: None, surface: None, action };
+        let event = Event::new("c".into(), action);
         recent.sight(&event, &capture, &Moment::from(&capture))
     }
 

@@ -6,6 +6,7 @@ use super::model_call::{CallEnd, ModelCall, pairs};
 use super::turn::{Beginning, Place, place};
 use super::{Conversation, Fold, Seen, counts};
 use crate::event::Invocation;
+use crate::redact::Text;
 
 impl Conversation {
     pub(super) fn pre_invocation(&mut self, numbers: Invocation, seen: Seen<'_>, fold: &mut Fold<'_>) {
@@ -22,17 +23,17 @@ impl Conversation {
             }
         };
         let start = self.time(turn, seen);
-        self.end_running_call(start, CallEnd::Inferred, fold);
+        self.end_running_call(start, CallEnd::Inferred, None, fold);
         let call = self.new_call(numbers, seen, start);
         let end = self.lone_calls.take(numbers, seen.moment);
-        let end = end.map(|moment| self.time(turn, Seen { moment: &moment, ..seen }));
+        let end = end.map(|end| (self.time(turn, Seen { moment: &end.moment, ..seen }), end.output));
         if let Some(gathering) = self.gathering() {
             gathering.numbers = numbers.num.zip(numbers.initial_steps).or(gathering.numbers);
             gathering.asked = Some(seen.moment.clone());
             gathering.call = Some(call);
         }
-        if let Some(end) = end {
-            self.end_running_call(end, CallEnd::Observed, fold);
+        if let Some((end, output)) = end {
+            self.end_running_call(end, CallEnd::Observed, output.as_ref(), fold);
         }
     }
 
@@ -48,20 +49,20 @@ impl Conversation {
             .and_then(|gathering| gathering.call.as_mut());
         if let Some(call) = running.filter(|call| pairs(call.numbers, numbers)) {
             if call.model.is_none() {
-                call.model = seen.model.map(str::to_owned);
+                call.model = seen.event.model.clone();
             }
-            self.end_running_call(at, CallEnd::Observed, fold);
+            self.end_running_call(at, CallEnd::Observed, seen.event.content.output.as_ref(), fold);
         } else {
             fold.count(counts::UNPAIRED_INVOCATION);
-            self.lone_calls.keep(numbers, seen.moment);
+            self.lone_calls.keep(numbers, seen.moment, seen.event.content.output.as_ref());
         }
     }
 
     /// Ends the model call that runs in the open turn, if one does.
-    pub(super) fn end_running_call(&mut self, end: Time, how: CallEnd, fold: &mut Fold<'_>) {
+    pub(super) fn end_running_call(&mut self, end: Time, how: CallEnd, output: Option<&Text>, fold: &mut Fold<'_>) {
         let Some(call) = self.gathering().and_then(|gathering| gathering.call.take()) else { return };
         if let Some(turn) = self.turns.back() {
-            let span = self.call_span(turn, &call, end, how, fold.options);
+            let span = self.call_span(turn, &call, end, how, output, fold.options);
             fold.spans.push(span);
         }
     }
@@ -69,7 +70,7 @@ impl Conversation {
     fn new_call(&mut self, numbers: Invocation, seen: Seen<'_>, start: Time) -> ModelCall {
         let ordinal = self.next_call;
         self.next_call += 1;
-        ModelCall { ordinal, numbers, model: seen.model.map(str::to_owned), start, first_tool_ns: None }
+        ModelCall { ordinal, numbers, model: seen.event.model.clone(), start, first_tool_ns: None }
     }
 
     /// The newest turn, if this PreInvocation was overtaken by later events of it: then it neither opens nor ends one.
@@ -93,7 +94,10 @@ impl Conversation {
         let start = self.time(turn, seen);
         let call = self.new_call(numbers, seen, start);
         let observed = self.lone_calls.take(numbers, seen.moment);
-        let observed = observed.map(|moment| self.time(turn, Seen { moment: &moment, ..seen }));
+        let (observed, output) = match observed {
+            Some(end) => (Some(self.time(turn, Seen { moment: &end.moment, ..seen })), end.output),
+            None => (None, None),
+        };
         let ended_ns = self.turn(turn).map(|turn| turn.end_ns);
         let inferred_ns = match self.gathering() {
             Some(gathering) => {
@@ -107,7 +111,7 @@ impl Conversation {
         let end = observed.map(|end| (end, CallEnd::Observed)).or(inferred);
         match (end, self.turn(turn)) {
             (Some((end, how)), Some(turn)) => {
-                let span = self.call_span(turn, &call, end, how, fold.options);
+                let span = self.call_span(turn, &call, end, how, output.as_ref(), fold.options);
                 fold.spans.push(span);
             }
             (Some(_), None) | (None, _) => {

@@ -131,7 +131,7 @@ pub struct Conversation {
 struct Seen<'a> {
     moment: &'a Moment,
     agent: Option<&'a Agent>,
-    model: Option<&'a str>,
+    event: &'a Event,
 }
 
 /// What one call gathers before it is given out.
@@ -190,7 +190,7 @@ impl Conversation {
             Sighting::Repeat => return vec![Output::Count(counts::REPEAT)],
         }
         self.observe(event, capture, &moment, &mut fold);
-        let seen = Seen { moment: &moment, agent: capture.agent.as_ref(), model: event.model.as_deref() };
+        let seen = Seen { moment: &moment, agent: capture.agent.as_ref(), event };
         match &event.action {
             Action::SessionStart => self.session.time(&moment),
             Action::PreInvocation(call) => self.pre_invocation(*call, seen, &mut fold),
@@ -264,6 +264,15 @@ impl Conversation {
     #[must_use]
     pub const fn last_event_ns(&self) -> u64 {
         self.last.realtime_ns
+    }
+
+    /// Whether content is kept for spans that are still to come.
+    #[must_use]
+    pub fn has_content(&self) -> bool {
+        let open = self.turns.back().and_then(|turn| turn.open.as_ref());
+        open.is_some_and(|gathering| gathering.prompt.is_some())
+            || self.joins.has_content()
+            || self.lone_calls.has_content()
     }
 
     /// How many turns have begun.
@@ -346,7 +355,10 @@ impl Conversation {
         }
         if let Some(gathering) = &mut turn.open {
             if gathering.model.is_none() {
-                gathering.model = seen.model.map(str::to_owned);
+                gathering.model.clone_from(&seen.event.model);
+            }
+            if gathering.prompt.is_none() {
+                gathering.prompt.clone_from(&seen.event.content.prompt);
             }
             gathering.agent = seen.agent.cloned();
         }

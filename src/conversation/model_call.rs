@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::{Moment, Time};
 use crate::event::Invocation;
+use crate::redact::Text;
 
 /// Most PostInvocations that are kept because their PreInvocation may still be on its way.
 const MAX_LONE_ENDS: usize = 8;
@@ -45,23 +46,37 @@ pub(super) fn pairs(a: Invocation, b: Invocation) -> bool {
     fit(a.num, b.num) && fit(a.initial_steps, b.initial_steps)
 }
 
+/// A PostInvocation that came before its PreInvocation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct LoneCallEnd {
+    numbers: Invocation,
+    pub(super) moment: Moment,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) output: Option<Text>,
+}
+
 /// PostInvocations that came before their PreInvocation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct LoneCallEnds(Vec<(Invocation, Moment)>);
+pub(super) struct LoneCallEnds(Vec<LoneCallEnd>);
 
 impl LoneCallEnds {
     /// Keeps one; the oldest goes if there are too many.
-    pub(super) fn keep(&mut self, numbers: Invocation, moment: &Moment) {
+    pub(super) fn keep(&mut self, numbers: Invocation, moment: &Moment, output: Option<&Text>) {
         if self.0.len() >= MAX_LONE_ENDS {
             self.0.remove(0);
         }
-        self.0.push((numbers, moment.clone()));
+        self.0.push(LoneCallEnd { numbers, moment: moment.clone(), output: output.cloned() });
     }
 
     /// Takes the one that ends a call which was captured at `start`: overtaken, so captured after it.
-    pub(super) fn take(&mut self, numbers: Invocation, start: &Moment) -> Option<Moment> {
-        let at = self.0.iter().position(|(other, moment)| pairs(*other, numbers) && start.not_after(moment))?;
-        Some(self.0.remove(at).1)
+    pub(super) fn take(&mut self, numbers: Invocation, start: &Moment) -> Option<LoneCallEnd> {
+        let at = self.0.iter().position(|end| pairs(end.numbers, numbers) && start.not_after(&end.moment))?;
+        Some(self.0.remove(at))
+    }
+
+    /// Whether content waits here.
+    pub(super) fn has_content(&self) -> bool {
+        self.0.iter().any(|end| end.output.is_some())
     }
 
     /// Forgets all, at the session's end.

@@ -26,10 +26,13 @@ impl Conversation {
         if let Some((turn, gathering)) = open {
             let end = Time { ns: turn.clock.latest_ns(), clamped: false };
             spans.push(self.turn_span(turn, gathering, TurnEnd::Running, end, options));
-            spans.extend(gathering.call.iter().map(|call| self.call_span(turn, call, end, CallEnd::Running, options)));
+            spans.extend(
+                gathering.call.iter().map(|call| self.call_span(turn, call, end, CallEnd::Running, None, options)),
+            );
             let tools = self.joins.of_turn(turn.index).zip(self.next_tool..).map(|(waiting, ordinal)| {
                 let name = waiting.tool.clone().unwrap_or_else(|| "tool".to_owned());
-                let call = ToolCall { name, step: waiting.step, start: waiting.start, end, failed: false };
+                let (start, told) = (waiting.start, waiting.told.clone());
+                let call = ToolCall { name, step: waiting.step, start, end, failed: false, told };
                 self.tool_span(turn, &call, ordinal, ToolTiming::Running, options)
             });
             spans.extend(tools);

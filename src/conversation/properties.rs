@@ -8,8 +8,8 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
-use crate::event::{Invocation, Stop, ToolStep};
-use crate::redact;
+use crate::event::{Content, Invocation, Stop, ToolStep, Wanted};
+use crate::redact::{self, Allowed, DigestKey, Raw};
 use crate::semconv;
 use crate::span::Role;
 
@@ -19,7 +19,7 @@ const START_MS: u64 = 1_796_029_200_000;
 /// Something that a conversation is told.
 #[derive(Debug, Clone)]
 enum Told {
-    Event(Event, Capture),
+    Event(Event<Raw>, Capture),
     Exit(Agent, Now),
     Overdue(Now, bool),
 }
@@ -28,8 +28,22 @@ fn agent(pid: u32) -> Agent {
     Agent { pid, namespace: 1, marked: true }
 }
 
-fn event(action: Action) -> Event {
-    Event { conversation: CONVERSATION.into(), model: Some("m".into()), surface: Some(Surface::Cli), action }
+/// With all content that an event of its kind could bring.
+fn event(action: Action) -> Event<Raw> {
+    let raw = |what: &str| Some(Raw::new(format!("\"{what} of {action:?}\"").into_bytes(), true));
+    let content = Content {
+        args: raw("args"),
+        error: raw("error"),
+        prompt: raw("prompt"),
+        output: raw("output"),
+        result: raw("result"),
+    };
+    let (model, surface) = (Some("m".into()), Some(Surface::Cli));
+    Event { model, surface, content, ..Event::new(CONVERSATION.into(), action) }
+}
+
+fn allowed() -> Allowed {
+    Allowed { content: Wanted::ALL, digest_key: Some(DigestKey::new([7; 32])) }
 }
 
 fn capture(at_ms: u64, skew_ms: i64, boot: &str, pid: Option<u32>, registration: u64) -> Capture {
@@ -100,7 +114,7 @@ fn any_options() -> impl Strategy<Value = Options> {
 
 fn tell(conversation: &mut Conversation, told: &Told, options: &Options) -> Vec<Output> {
     match told {
-        Told::Event(event, capture) => conversation.apply(&redact::event(event.clone()), capture, options),
+        Told::Event(event, capture) => conversation.apply(&redact::event(event.clone(), &allowed()), capture, options),
         Told::Exit(agent, now) => conversation.agent_exited(agent, now, options),
         Told::Overdue(now, live) => conversation.overdue(now, &|_| *live, options),
     }
@@ -237,9 +251,13 @@ proptest! {
         for told in &script {
             outputs.extend(tell(&mut conversation, told, &options));
             let text = serde_json::to_string(&conversation).unwrap();
+            // A field that every captured text has, and nothing else.
+            prop_assert_eq!(text.contains("\"truncated\":"), conversation.has_content());
             conversation = serde_json::from_str(&text).unwrap();
         }
         prop_assert_eq!(outputs, expected);
+        finish(&mut conversation, &options);
+        prop_assert!(!conversation.has_content(), "content outlives its spans");
     }
 
     #[test]

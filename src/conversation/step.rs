@@ -3,7 +3,7 @@
 
 use super::attributes::{ToolCall, ToolTiming, event_attributes};
 use super::clock::Time;
-use super::tool::{LoneEnd, Waiting};
+use super::tool::{LoneEnd, Told, Waiting};
 use super::turn::{Beginning, MAX_UNOBSERVED};
 use super::{Conversation, Fold, Seen, counts};
 use crate::event::ToolStep;
@@ -26,7 +26,8 @@ impl Conversation {
         if let Some(earlier) = self.joins.take_start(step.step) {
             self.give_up(earlier, fold);
         }
-        let waiting = Waiting { step: step.step, tool: step.tool.clone(), turn, start, reported: false };
+        let (tool, told) = (step.tool.clone(), Told::of(seen.event));
+        let waiting = Waiting { step: step.step, tool, turn, start, reported: false, told };
         if let Some(dropped) = self.joins.wait(waiting) {
             fold.count(counts::JOIN_DROPPED);
             self.give_up(dropped, fold);
@@ -41,7 +42,8 @@ impl Conversation {
         let Some(name) = step.tool.clone().or(start.tool) else {
             return self.unnamed_step(start.turn, step.step, end, fold);
         };
-        let call = ToolCall { name, step: step.step, start: start.start, end, failed: step.failed };
+        let told = start.told.then(Told::of(seen.event));
+        let call = ToolCall { name, step: step.step, start: start.start, end, failed: step.failed, told };
         self.tool_ended(start.turn, &call, ToolTiming::IncludesApproval, fold);
     }
 
@@ -53,10 +55,12 @@ impl Conversation {
         fold.count(counts::UNPAIRED_STEP);
         if let Some(index) = step.step {
             let (moment, named) = (seen.moment.clone(), step.tool.is_some());
-            self.joins.keep_end(LoneEnd { step: index, turn, moment, failed: step.failed, named });
+            let told = if named { Told::default() } else { Told::of(seen.event) };
+            self.joins.keep_end(LoneEnd { step: index, turn, moment, failed: step.failed, named, told });
         }
         let Some(name) = step.tool.clone() else { return self.unnamed_step(turn, step.step, at, fold) };
-        let call = ToolCall { name, step: step.step, start: at, end: at, failed: step.failed };
+        let call =
+            ToolCall { name, step: step.step, start: at, end: at, failed: step.failed, told: Told::of(seen.event) };
         self.tool_ended(turn, &call, ToolTiming::EndOnly, fold);
     }
 
@@ -78,7 +82,8 @@ impl Conversation {
         }
         let start = self.time(end.turn, seen);
         let ended = self.time(end.turn, Seen { moment: &end.moment, ..seen });
-        let call = ToolCall { name, step: step.step, start, end: ended, failed: end.failed };
+        let told = Told::of(seen.event).then(end.told);
+        let call = ToolCall { name, step: step.step, start, end: ended, failed: end.failed, told };
         self.tool_ended(end.turn, &call, ToolTiming::IncludesApproval, fold);
     }
 

@@ -20,8 +20,8 @@ pub(super) struct LastStop {
 /// How a turn ends.
 #[derive(Clone, Copy)]
 pub(super) enum TurnEnd<'a> {
-    /// By a Stop.
-    Stop(&'a Stop),
+    /// By a Stop, and what its event told.
+    Stop(&'a Stop, Seen<'a>),
     /// Without: its last event is its end.
     Interrupted,
     /// Not yet; for a preview.
@@ -44,12 +44,12 @@ impl Conversation {
             (None, None) => self.begin_turn(Beginning::Partial, None, seen, fold),
         };
         let at = self.time(turn, seen);
-        self.end_running_call(at, CallEnd::Inferred, fold);
+        self.end_running_call(at, CallEnd::Inferred, None, fold);
         let earlier = self.continued_by(stop);
         if let Some(gathering) = self.gathering() {
             gathering.continues = gathering.continues.or(earlier);
         }
-        self.end_turn(TurnEnd::Stop(stop), at, fold);
+        self.end_turn(TurnEnd::Stop(stop, seen), at, fold);
         self.last_stop =
             self.turns.back().map(|turn| LastStop { execution_num: stop.execution_num, turn: turn.span_id });
     }
@@ -64,7 +64,7 @@ impl Conversation {
     pub(super) fn interrupt_turn(&mut self, fold: &mut Fold<'_>) {
         let Some(turn) = self.turns.back().filter(|turn| turn.open.is_some()) else { return };
         let end = Time { ns: turn.clock.latest_ns(), clamped: false };
-        self.end_running_call(end, CallEnd::Inferred, fold);
+        self.end_running_call(end, CallEnd::Inferred, None, fold);
         self.end_turn(TurnEnd::Interrupted, end, fold);
     }
 

@@ -6,11 +6,52 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::clock::{Moment, Time};
+use crate::event::{Content, Digests, Event};
 
 /// Most tool steps that wait for their end.
 const MAX_WAITING: usize = 256;
 /// Most ends that are kept because their start may still be on its way.
 const MAX_LONE_ENDS: usize = 64;
+
+/// Most steps that wait with what was captured of them; older ones lose it, so that the state stays small.
+const MAX_TOLD: usize = 32;
+
+/// What was captured of a call: content, and digests of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Told {
+    #[serde(default, skip_serializing_if = "Content::is_empty")]
+    pub(super) content: Content,
+    #[serde(default, skip_serializing_if = "Digests::is_empty")]
+    pub(super) digests: Digests,
+}
+
+impl Told {
+    pub(super) fn of(event: &Event) -> Self {
+        Self { content: event.content.clone(), digests: event.digests.clone() }
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.content.is_empty() && self.digests.is_empty()
+    }
+
+    /// The same, told again by a later event: what that says goes before, what it does not say stays.
+    pub(super) fn then(self, later: Self) -> Self {
+        let (before, after) = (self.content, later.content);
+        Self {
+            content: Content {
+                args: after.args.or(before.args),
+                error: after.error.or(before.error),
+                prompt: after.prompt.or(before.prompt),
+                output: after.output.or(before.output),
+                result: after.result.or(before.result),
+            },
+            digests: Digests {
+                args: later.digests.args.or(self.digests.args),
+                error: later.digests.error.or(self.digests.error),
+            },
+        }
+    }
+}
 
 /// A PreToolUse without its PostToolUse.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +63,8 @@ pub(super) struct Waiting {
     pub(super) start: Time,
     /// Whether its turn has named it as unobserved.
     pub(super) reported: bool,
+    #[serde(default, skip_serializing_if = "Told::is_empty")]
+    pub(super) told: Told,
 }
 
 /// A PostToolUse that was folded without its PreToolUse.
@@ -34,6 +77,9 @@ pub(super) struct LoneEnd {
     pub(super) failed: bool,
     /// Whether a span was given out: it had a name of its own.
     pub(super) named: bool,
+    /// For a span that is still to come; empty if that was given out.
+    #[serde(default, skip_serializing_if = "Told::is_empty")]
+    pub(super) told: Told,
 }
 
 /// The halves that wait for each other.
@@ -48,6 +94,9 @@ impl Joins {
     pub(super) fn wait(&mut self, start: Waiting) -> Option<Waiting> {
         let dropped = (self.waiting.len() >= MAX_WAITING).then(|| self.waiting.pop_front()).flatten();
         self.waiting.push_back(start);
+        for old in self.waiting.iter_mut().rev().skip(MAX_TOLD) {
+            old.told = Told::default();
+        }
         dropped
     }
 
@@ -64,6 +113,15 @@ impl Joins {
             self.lone_ends.pop_front();
         }
         self.lone_ends.push_back(end);
+        for old in self.lone_ends.iter_mut().rev().skip(MAX_TOLD) {
+            old.told = Told::default();
+        }
+    }
+
+    /// Whether content waits here.
+    pub(super) fn has_content(&self) -> bool {
+        let mut told = self.waiting.iter().map(|start| &start.told).chain(self.lone_ends.iter().map(|end| &end.told));
+        told.any(|told| !told.content.is_empty())
     }
 
     /// Takes the end that has overtaken this start: of the same step, but captured after it.

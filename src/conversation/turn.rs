@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::clock::{Clock, Moment, Time};
 use super::model_call::ModelCall;
 use crate::event::{Agent, Invocation, Stop};
+use crate::redact::Text;
 use crate::span::{SpanEvent, SpanId, Status};
 
 /// Most span events that a turn keeps; the limit of the OpenTelemetry SDKs.
@@ -48,6 +49,9 @@ pub(super) struct Gathering {
     /// Whether the session had ended before this turn.
     pub(super) resumed: bool,
     pub(super) model: Option<String>,
+    /// What the user said, by the first event that told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) prompt: Option<Text>,
     /// The model call that is running.
     pub(super) call: Option<ModelCall>,
     pub(super) unnamed_steps: i64,

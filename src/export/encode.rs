@@ -50,7 +50,9 @@ pub fn span_data(span: &Span, scope: InstrumentationScope) -> SpanData {
         status: match &span.status {
             Status::Unset => OtelStatus::Unset,
             Status::Ok => OtelStatus::Ok,
-            Status::Error(text) => OtelStatus::error(text.clone().unwrap_or_default()),
+            Status::Error(text) => {
+                OtelStatus::error(text.as_ref().map(|text| text.as_str().to_owned()).unwrap_or_default())
+            }
         },
         instrumentation_scope: scope,
     }
@@ -97,6 +99,7 @@ fn otel_value(value: &Value) -> OtelValue {
         Value::Int(number) => OtelValue::I64(*number),
         Value::Double(number) => OtelValue::F64(*number),
         Value::Text(text) => OtelValue::String(StringValue::from(text.clone())),
+        Value::Content(text) => OtelValue::String(StringValue::from(text.as_str().to_owned())),
         Value::Texts(texts) => {
             OtelValue::Array(Array::String(texts.iter().map(|text| StringValue::from(text.clone())).collect()))
         }

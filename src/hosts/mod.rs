@@ -1,7 +1,8 @@
 //! The agents whose hooks we serve: one folder and one line in [`HOSTS`] each.
 //! A host knows its payloads and its replies; it may not know spool, sender or export. No I/O.
 
-use crate::event::Event;
+use crate::event::{Event, Wanted};
+use crate::redact::Raw;
 
 pub mod antigravity;
 
@@ -16,8 +17,8 @@ pub trait Host: Sync + std::panic::RefUnwindSafe {
     /// The exact bytes the agent must read on our stdout. Depends on the command line alone.
     fn reply(&self, event: &str, reply_option: Option<&str>) -> &'static [u8];
 
-    /// Starts reading the payload of an event; None for an event we do not model.
-    fn scan(&self, event: &str) -> Option<Box<dyn Scan>>;
+    /// Starts reading the payload of an event, with the content that is wanted; None for an event we do not model.
+    fn scan(&self, event: &str, wanted: Wanted) -> Option<Box<dyn Scan>>;
 
     /// Whether a process of this name can be the agent.
     fn is_agent(&self, process_name: &str) -> bool;
@@ -50,7 +51,7 @@ pub enum Progress {
 #[derive(Debug)]
 pub struct Seen {
     /// What may go on, once redacted.
-    pub event: Event,
+    pub event: Event<Raw>,
     /// `workspacePaths`, for FI_HOOK_EXCLUDE_PATHS; never leaves the hook process.
     pub workspaces: Vec<String>,
 }

@@ -24,6 +24,11 @@ impl Raw {
         Self { bytes, whole }
     }
 
+    /// What came, for this module's other ways to look at it.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// How many bytes came.
     #[must_use]
     pub const fn len(&self) -> usize {

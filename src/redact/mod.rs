@@ -1,14 +1,68 @@
 //! The one door from a payload to the disk: only a [`Redacted`] value reaches spool, reducer, store and spans.
-//! Content has no field in [`Event`], so what this module still has to make safe are the names: capped and without
-//! control characters. May not do I/O; decided in `docs/adr/0002-redact-before-the-spool.md`.
+//! Names are capped and lose control characters; content comes in as [`Raw`] and goes on as [`Text`], or not at all.
+//! May not do I/O; decided in `docs/adr/0002-redact-before-the-spool.md` and `docs/adr/0041-opt-in-content.md`.
+//!
+//! There is no other way. What was redacted can be an attribute and a status:
+//!
+//! ```
+//! use fi_hook_to_otlp::{redact::{Raw, Shape, content}, span::{Status, Value}};
+//! let text = content(&Raw::new(b"\"no\"".to_vec(), true), Shape::Plain);
+//! let _ = Value::Content(text.clone());
+//! let _ = Status::Error(Some(text));
+//! ```
+//!
+//! Neither what came nor a string can:
+//!
+//! ```compile_fail
+//! use fi_hook_to_otlp::{redact::Raw, span::Value};
+//! let _ = Value::Content(Raw::new(b"\"no\"".to_vec(), true));
+//! ```
+//!
+//! ```compile_fail
+//! use fi_hook_to_otlp::span::Value;
+//! let _ = Value::Content("no".to_owned());
+//! ```
+//!
+//! ```compile_fail
+//! use fi_hook_to_otlp::span::Status;
+//! let _ = Status::Error(Some("no".to_owned()));
+//! ```
+//!
+//! An event with content as it came cannot be written, and the spool takes none:
+//!
+//! ```
+//! use fi_hook_to_otlp::event::{Action, Event};
+//! let event: Event = Event::new("c".to_owned(), Action::SessionStart);
+//! assert!(serde_json::to_string(&event).is_ok());
+//! ```
+//!
+//! ```compile_fail
+//! use fi_hook_to_otlp::{event::{Action, Event}, redact::Raw};
+//! let event: Event<Raw> = Event::new("c".to_owned(), Action::SessionStart);
+//! assert!(serde_json::to_string(&event).is_ok());
+//! ```
+//!
+//! ```
+//! use fi_hook_to_otlp::{event::{Action, Event}, redact::{Allowed, Raw, Redacted, event}};
+//! let raw: Event<Raw> = Event::new("c".to_owned(), Action::SessionStart);
+//! let _: Redacted<Event> = event(raw, &Allowed::default());
+//! ```
+//!
+//! ```compile_fail
+//! use fi_hook_to_otlp::{event::{Action, Event}, redact::{Raw, Redacted}};
+//! let raw: Event<Raw> = Event::new("c".to_owned(), Action::SessionStart);
+//! let _: Redacted<Event> = Redacted::from_spool(raw);
+//! ```
 
 mod content;
+mod digest;
 
 use std::ops::Deref;
 
 pub use content::{REDACTED, Raw, Shape, Text, content};
+pub use digest::DigestKey;
 
-use crate::event::{Action, Event};
+use crate::event::{Action, Content, Digests, Event, Wanted};
 
 /// Most characters that are kept of a tool name, a model name or a termination reason.
 pub const NAME_CHARS: usize = 128;
@@ -37,19 +91,47 @@ impl<T> Deref for Redacted<T> {
     }
 }
 
-/// Caps every name of an event and takes control characters out of it.
+/// What the user allows.
+#[derive(Debug, Clone, Default)]
+pub struct Allowed {
+    /// The kinds of content that go on.
+    pub content: Wanted,
+    /// With a key, digests of arguments and errors are made, whether these go on or not.
+    pub digest_key: Option<DigestKey>,
+}
+
+/// Caps every name of an event and takes control characters out of it; redacts the content that is allowed to go on, and
+/// drops the rest.
 #[must_use]
-pub fn event(mut event: Event) -> Redacted<Event> {
-    event.conversation = name(&event.conversation, CONVERSATION_CHARS);
-    event.model = event.model.and_then(|model| optional_name(&model));
-    match &mut event.action {
+pub fn event(event: Event<Raw>, allowed: &Allowed) -> Redacted<Event> {
+    let mut action = event.action;
+    match &mut action {
         Action::PreToolUse(step) | Action::PostToolUse(step) => {
             step.tool = step.tool.take().and_then(|tool| optional_name(&tool));
         }
         Action::Stop(stop) => stop.reason = stop.reason.take().and_then(|reason| optional_name(&reason)),
         Action::SessionStart | Action::PreInvocation(_) | Action::PostInvocation(_) => {}
     }
-    Redacted(event)
+    let digests = allowed.digest_key.as_ref().map_or(Digests::NONE, |key| key.digests(&event.content));
+    Redacted(Event {
+        conversation: name(&event.conversation, CONVERSATION_CHARS),
+        model: event.model.and_then(|model| optional_name(&model)),
+        surface: event.surface,
+        action,
+        content: if event.content.is_empty() { Content::none() } else { pass(&event.content, allowed.content) },
+        digests,
+    })
+}
+
+fn pass(raw: &Content<Raw>, wanted: Wanted) -> Content {
+    let pass = |raw: &Option<Raw>, wanted, shape| raw.as_ref().filter(|_| wanted).map(|raw| content(raw, shape));
+    Content {
+        args: pass(&raw.args, wanted.args, Shape::Json),
+        error: pass(&raw.error, wanted.errors, Shape::Plain),
+        prompt: pass(&raw.prompt, wanted.prompts, Shape::Plain),
+        output: pass(&raw.output, wanted.outputs, Shape::Plain),
+        result: pass(&raw.result, wanted.results, Shape::Json),
+    }
 }
 
 fn optional_name(text: &str) -> Option<String> {
@@ -82,14 +164,49 @@ mod tests {
 
     #[test]
     fn a_name_of_nothing_but_marks_is_no_name() {
-        let raw = Event {
-            conversation: "c".into(),
-            model: Some("\u{7}".into()),
-            surface: None,
-            action: Action::PreToolUse(ToolStep { step: Some(1), tool: Some(" \n".into()), failed: false }),
-        };
-        let safe = event(raw);
+        let step = ToolStep { step: Some(1), tool: Some(" \n".into()), failed: false };
+        let raw = Event { model: Some("\u{7}".into()), ..Event::new("c".into(), Action::PreToolUse(step)) };
+        let safe = event(raw, &Allowed::default());
         assert_eq!(safe.model, None);
         assert_eq!(safe.action, Action::PreToolUse(ToolStep { step: Some(1), tool: None, failed: false }));
+    }
+
+    #[test]
+    fn content_goes_on_only_by_its_own_word() {
+        let raw = || Some(Raw::new(b"\"x\"".to_vec(), true));
+        let content = Content { args: raw(), error: raw(), prompt: raw(), output: raw(), result: raw() };
+        let one = |set: fn(&mut Wanted)| {
+            let mut wanted = Wanted::default();
+            set(&mut wanted);
+            wanted
+        };
+        for (wanted, expected) in [
+            (Wanted::default(), [false; 5]),
+            (Wanted::ALL, [true; 5]),
+            (one(|wanted| wanted.args = true), [true, false, false, false, false]),
+            (one(|wanted| wanted.errors = true), [false, true, false, false, false]),
+            (one(|wanted| wanted.prompts = true), [false, false, true, false, false]),
+            (one(|wanted| wanted.outputs = true), [false, false, false, true, false]),
+            (one(|wanted| wanted.results = true), [false, false, false, false, true]),
+        ] {
+            let raw = Event { content: content.clone(), ..Event::new("c".into(), Action::SessionStart) };
+            let safe = event(raw, &Allowed { content: wanted, digest_key: None });
+            let passed = &safe.content;
+            let there = [&passed.args, &passed.error, &passed.prompt, &passed.output, &passed.result];
+            assert_eq!(there.map(Option::is_some), expected, "{wanted:?}");
+            assert!(safe.digests.is_empty());
+        }
+    }
+
+    #[test]
+    fn debug_of_content_prints_lengths_only() {
+        let raw = Raw::new(b"\"hush hush\"".to_vec(), true);
+        let content = Content { args: Some(raw.clone()), error: Some(raw), ..Content::none() };
+        let raw = Event { content, ..Event::new("c".into(), Action::SessionStart) };
+        let before = format!("{raw:?}");
+        let safe = event(raw, &Allowed { content: Wanted::ALL, digest_key: Some(DigestKey::new([7; 32])) });
+        let after = format!("{safe:?} {:?}", DigestKey::new([7; 32]));
+        assert!(before.contains("11 bytes") && !before.contains("hush"), "{before}");
+        assert!(after.contains("Text(") && !after.contains("hush") && !after.contains("7, 7"), "{after}");
     }
 }

@@ -121,7 +121,7 @@ pub fn decode(bytes: &[u8]) -> Result<Entry, RecordError> {
 mod tests {
     use super::*;
     use crate::event::{Action, Agent, Invocation};
-    use crate::redact;
+    use crate::redact::{self, Allowed};
 
     fn sample() -> Entry {
         Entry::Event(Box::new(Captured {
@@ -134,12 +134,10 @@ mod tests {
                 traceparent: None,
             },
             origin: Origin { service_name: "antigravity-cli".into(), ..Origin::default() },
-            event: redact::event(Event {
-                conversation: "c".into(),
-                model: None,
-                surface: None,
-                action: Action::PreInvocation(Invocation { num: Some(0), initial_steps: None }),
-            }),
+            event: redact::event(
+                Event::new("c".into(), Action::PreInvocation(Invocation { num: Some(0), initial_steps: None })),
+                &Allowed::default(),
+            ),
         }))
     }
 

@@ -128,7 +128,7 @@ fn seen(span: &Span, resource: &Json) -> Seen {
     let (code, message) = match &span.status {
         Status::Unset => (0, ""),
         Status::Ok => (1, ""),
-        Status::Error(text) => (2, text.as_deref().unwrap_or_default()),
+        Status::Error(text) => (2, text.as_ref().map(|text| text.as_str()).unwrap_or_default()),
     };
     json!({
         "traceId": span.trace_id.to_string(),
@@ -168,6 +168,7 @@ fn attributes(given: &BTreeMap<String, Value>) -> Json {
         Value::Int(number) => json!({"int": number}),
         Value::Double(number) => json!({"double": number}),
         Value::Text(text) => json!({"string": text}),
+        Value::Content(text) => json!({"string": text.as_str()}),
         Value::Texts(texts) => {
             json!({"array": texts.iter().map(|text| json!({"string": text})).collect::<Vec<_>>()})
         }

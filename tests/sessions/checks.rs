@@ -82,6 +82,7 @@ fn keys(place: Place, attributes: &BTreeMap<String, Value>) {
             Value::Int(_) => kind == Kind::Int,
             Value::Text(_) => kind == Kind::Text,
             Value::Texts(_) => kind == Kind::Texts,
+            Value::Content(_) => kind == Kind::Content,
             Value::Double(_) => false,
         };
         assert!(fits, "{name} is no {}", kind.as_str());

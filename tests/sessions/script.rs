@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use fi_hook_to_otlp::config::{self, EnvFile, Sources};
 use fi_hook_to_otlp::conversation::{Now, Options, SessionSpan, SpanNames};
-use fi_hook_to_otlp::event::{Agent, Capture, Event, Origin};
+use fi_hook_to_otlp::event::{Agent, Capture, Event, Origin, Wanted};
 use fi_hook_to_otlp::hosts::{self, Progress};
+use fi_hook_to_otlp::redact::{Allowed, DigestKey, Raw};
 use serde_json::Value;
 
 /// When the scripts begin: 2026-11-30T09:00:00Z.
@@ -20,6 +22,7 @@ pub(crate) struct Script {
     pub(crate) note: String,
     pub(crate) options: Options,
     pub(crate) origin: Origin,
+    pub(crate) allowed: Allowed,
     pub(crate) lines: Vec<Line>,
 }
 
@@ -33,7 +36,7 @@ pub(crate) struct Line {
 
 #[derive(Clone)]
 pub(crate) enum Step {
-    Event { name: String, event: Event, capture: Capture },
+    Event { name: String, event: Event<Raw>, capture: Capture },
     AgentExit(Agent),
     Tick(Vec<Agent>),
 }
@@ -60,6 +63,7 @@ impl Script {
                 project_name: "antigravity-sessions".into(),
                 ..Origin::default()
             },
+            allowed: Allowed::default(),
             lines: Vec::new(),
         };
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -75,9 +79,20 @@ impl Script {
             self.note = note.as_str().unwrap().to_owned();
         } else if let Some(options) = line.get("options") {
             self.set(options);
+        } else if let Some(settings) = line.get("settings") {
+            self.allow(settings.as_str().unwrap());
         } else {
             self.lines.push(parse_line(line));
         }
+    }
+
+    /// Lines of a settings file, as the hook process reads them; digests get a key of their own.
+    fn allow(&mut self, lines: &str) {
+        let file = EnvFile::parse("env".into(), lines.as_bytes());
+        let settings = config::resolve(&Sources { file: Some(file), ..Sources::default() });
+        assert_eq!(settings.problems, []);
+        let digest_key = settings.digest.then(|| DigestKey::new([7; 32]));
+        self.allowed = Allowed { content: settings.capture, digest_key };
     }
 
     fn set(&mut self, options: &Value) {
@@ -95,6 +110,7 @@ impl Script {
     }
 }
 
+/// A session is folded with all of its content, so that what is not allowed has to be stopped on its way.
 fn parse_line(line: &Value) -> Line {
     let at_ms = line["at_ms"].as_u64().unwrap();
     let skew_ms = line["skew_ms"].as_i64().unwrap_or(0);
@@ -132,8 +148,8 @@ fn agent_of(pid: &Value) -> Agent {
 }
 
 /// What the hook process makes of a payload.
-fn event_of(name: &str, payload: &Value) -> Event {
-    let mut scan = hosts::find("antigravity").unwrap().scan(name).unwrap();
+fn event_of(name: &str, payload: &Value) -> Event<Raw> {
+    let mut scan = hosts::find("antigravity").unwrap().scan(name, Wanted::ALL).unwrap();
     assert_eq!(scan.feed(payload.to_string().as_bytes()), Progress::Complete);
     scan.finish().unwrap().event
 }

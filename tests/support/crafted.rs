@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use fi_hook_to_otlp::event::{Action, Agent, Capture, Event, Invocation, Origin, Stop, Surface, ToolStep};
-use fi_hook_to_otlp::redact;
+use fi_hook_to_otlp::redact::{self, Allowed};
 use fi_hook_to_otlp::spool::dir::file_name;
 use fi_hook_to_otlp::spool::format::{Captured, Entry, encode};
 
@@ -36,12 +36,14 @@ pub(crate) fn record_by(agent: Option<Agent>, conversation: &str, at: At<'_>, ac
             traceparent: None,
         },
         origin: Origin { service_name: "antigravity-cli".into(), ..Origin::default() },
-        event: redact::event(Event {
-            conversation: conversation.to_owned(),
-            model: Some("m".into()),
-            surface: Some(Surface::Cli),
-            action,
-        }),
+        event: redact::event(
+            Event {
+                model: Some("m".into()),
+                surface: Some(Surface::Cli),
+                ..Event::new(conversation.to_owned(), action)
+            },
+            &Allowed::default(),
+        ),
     })))
 }
 

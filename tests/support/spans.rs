@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fi_hook_to_otlp::config::{Compression, Destination, Protocol, Proxies, Route, Secret, Tls};
 use fi_hook_to_otlp::export::{Answer, Exporter, Outcome};
+use fi_hook_to_otlp::redact::{Raw, Shape, Text, content};
 use fi_hook_to_otlp::span::{Role, Span, SpanEvent, SpanId, SpanLink, Status, TraceId, Value};
 
 /// Runs one future in a runtime of its own.
@@ -33,6 +34,12 @@ pub(crate) fn resource() -> BTreeMap<String, Value> {
     BTreeMap::from([("service.name".to_owned(), "antigravity-cli".into()), ("project_name".to_owned(), "p".into())])
 }
 
+/// Content, as the hook process lets it pass.
+pub(crate) fn text(plain: &str) -> Text {
+    let json = serde_json::to_vec(plain).unwrap();
+    content(&Raw::new(json, true), Shape::Plain)
+}
+
 /// A span with something of everything.
 pub(crate) fn span(id: u8) -> Span {
     let attributes = BTreeMap::from([
@@ -40,6 +47,7 @@ pub(crate) fn span(id: u8) -> Span {
         ("big".to_owned(), Value::Int(i64::MAX)),
         ("half".to_owned(), Value::Double(0.5)),
         ("text".to_owned(), "ü".into()),
+        ("content".to_owned(), text("said").into()),
         ("texts".to_owned(), Value::Texts(vec!["a".to_owned(), "b".to_owned()])),
     ]);
     Span {
@@ -50,7 +58,7 @@ pub(crate) fn span(id: u8) -> Span {
         name: "Model call".to_owned(),
         start_ns: 1_700_000_000_000_000_001,
         end_ns: 1_700_000_000_000_000_002,
-        status: Status::Error(Some("bad".to_owned())),
+        status: Status::Error(Some(text("bad"))),
         events: vec![SpanEvent {
             name: "e".to_owned(),
             at_ns: 1_700_000_000_000_000_003,

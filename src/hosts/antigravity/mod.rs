@@ -1,6 +1,7 @@
 //! Google's Antigravity CLI (`agy`): which events it has, what its payloads hold, what its hooks must answer.
 //! Facts about agy carry the version they were measured on. No I/O.
 
+mod fields;
 pub mod hooks_file;
 mod payload;
 pub mod registration;
@@ -9,6 +10,7 @@ mod text;
 pub mod wire;
 
 use super::{Host, Scan};
+use crate::event::Wanted;
 
 /// The events of agy's hooks (1.0.1 to 1.5); names of other agents' events are accepted by agy and never fire.
 pub const EVENTS: &[&str] = &["SessionStart", "PreInvocation", "PreToolUse", "PostToolUse", "PostInvocation", "Stop"];
@@ -26,9 +28,9 @@ impl Host for Antigravity {
         reply::bytes(event, reply_option)
     }
 
-    fn scan(&self, event: &str) -> Option<Box<dyn Scan>> {
+    fn scan(&self, event: &str, wanted: Wanted) -> Option<Box<dyn Scan>> {
         let event = EVENTS.iter().copied().find(|known| *known == event)?;
-        Some(Box::new(payload::PayloadScan::new(event)))
+        Some(Box::new(payload::PayloadScan::new(event, wanted)))
     }
 
     fn is_agent(&self, process_name: &str) -> bool {

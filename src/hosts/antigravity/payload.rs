@@ -1,9 +1,11 @@
 //! From the kept fields of a payload to the [`Event`] they mean. All fields are optional in some version of agy; only
 //! the conversation must be there. No I/O.
 
-use super::wire::{Field, Fields, Kept, Scanner};
-use crate::event::{Action, Event, Invocation, Stop, Surface, ToolStep};
+use super::fields::{Field, Fields, Kept, Part};
+use super::wire::Scanner;
+use crate::event::{Action, Content, Digests, Event, Invocation, Stop, Surface, ToolStep, Wanted};
 use crate::hosts::{Progress, Rejection, Scan, Seen};
+use crate::redact::Raw;
 
 /// Reads the payload of one event.
 #[derive(Debug)]
@@ -13,8 +15,8 @@ pub(super) struct PayloadScan {
 }
 
 impl PayloadScan {
-    pub(super) const fn new(event: &'static str) -> Self {
-        Self { event, scanner: Scanner::new(Payload::EMPTY) }
+    pub(super) fn new(event: &'static str, wanted: Wanted) -> Self {
+        Self { event, scanner: Scanner::new(Payload::EMPTY, of_use(event, wanted)) }
     }
 }
 
@@ -34,6 +36,19 @@ impl Scan for PayloadScan {
     }
 }
 
+/// The content that this event brings: later versions send some of it with every event (`lastUserInput`, 1.4.7), and what
+/// belongs to no span of the event is not written down with it.
+fn of_use(event: &str, wanted: Wanted) -> Wanted {
+    let tool = matches!(event, "PreToolUse" | "PostToolUse");
+    Wanted {
+        args: wanted.args && tool,
+        errors: wanted.errors && matches!(event, "PostToolUse" | "Stop"),
+        prompts: wanted.prompts && event == "PreInvocation",
+        outputs: wanted.outputs && event == "PostInvocation",
+        results: wanted.results && event == "PostToolUse",
+    }
+}
+
 /// The kept fields of a payload, as far as they came.
 #[derive(Debug, Default)]
 struct Payload {
@@ -49,6 +64,7 @@ struct Payload {
     fully_idle: Option<bool>,
     surface: Option<Surface>,
     workspaces: Vec<String>,
+    content: Content<Raw>,
 }
 
 impl Payload {
@@ -65,6 +81,7 @@ impl Payload {
         fully_idle: None,
         surface: None,
         workspaces: Vec::new(),
+        content: Content::none(),
     };
 
     fn seen(self, event: &str) -> Result<Seen, Rejection> {
@@ -84,7 +101,8 @@ impl Payload {
             _ => Action::SessionStart,
         };
         let conversation = self.conversation.filter(|id| !id.trim().is_empty()).ok_or(Rejection::NoConversation)?;
-        let event = Event { conversation, model: self.model, surface: self.surface, action };
+        let (model, surface, content) = (self.model, self.surface, self.content);
+        let event = Event { conversation, model, surface, action, content, digests: Digests::NONE };
         Ok(Seen { event, workspaces: self.workspaces })
     }
 }
@@ -107,6 +125,17 @@ impl Fields for Payload {
             }
             Field::Workspace => self.workspaces.extend(text(value)),
         }
+    }
+
+    fn content(&mut self, part: Part, raw: Raw) {
+        let place = match part {
+            Part::Args => &mut self.content.args,
+            Part::Error => &mut self.content.error,
+            Part::Prompt => &mut self.content.prompt,
+            Part::Output => &mut self.content.output,
+            Part::Result => &mut self.content.result,
+        };
+        *place = Some(raw);
     }
 }
 

@@ -1,64 +1,22 @@
 //! Reads a hook payload byte by byte: keeps the allow-listed fields, skips everything else without storing it.
-//! Memory is bounded whatever comes: a skipped value costs a depth counter, a kept one at most [`KEPT_BYTES`].
+//! Memory is bounded whatever comes: a skipped value costs a depth counter, a kept one at most [`KEPT_BYTES`], one that
+//! is content, and wanted, at most [`CONTENT_BYTES`].
 //! It is lenient where it does not look and never recurses. No I/O; decided in `docs/adr/0020-own-payload-scanner.md`.
 
+use super::fields::{Fields, Kept, Part, Target, part, target};
 use super::text::unescape;
+use crate::event::Wanted;
 use crate::hosts::Progress;
+use crate::redact::Raw;
 
 /// Most bytes kept of one string, before escapes are decoded; the rest of it is skipped.
 pub const KEPT_BYTES: usize = 4096;
+/// Most bytes kept of one value that is content; the rest of it is dropped unseen.
+pub const CONTENT_BYTES: usize = 64 * 1024;
 /// Most entries kept of a list of strings.
 pub const KEPT_ENTRIES: usize = 64;
 /// Longer keys cannot be on the list.
 const KEY_BYTES: usize = 40;
-
-/// The fields that are looked at. Whatever is not here stays out, so a field of a future version does, too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
-    /// `conversationId`.
-    Conversation,
-    /// `modelName`.
-    Model,
-    /// `stepIdx`.
-    Step,
-    /// `toolCall.name`.
-    ToolName,
-    /// `error`: only whether it is empty.
-    Error,
-    /// `invocationNum`.
-    InvocationNum,
-    /// `initialNumSteps`.
-    InitialSteps,
-    /// `terminationReason`.
-    Reason,
-    /// `executionNum`.
-    ExecutionNum,
-    /// `fullyIdle`.
-    FullyIdle,
-    /// `transcriptPath`: tells the surface, goes no further.
-    TranscriptPath,
-    /// `artifactDirectoryPath`: tells the surface, goes no further.
-    ArtifactPath,
-    /// `workspacePaths`: for FI_HOOK_EXCLUDE_PATHS, goes no further.
-    Workspace,
-}
-
-/// A value of a kept field.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Kept<'a> {
-    /// A string, its escapes decoded, cut at [`KEPT_BYTES`].
-    Text(String),
-    /// A number, `true`, `false` or `null`, as written.
-    Bare(&'a str),
-    /// An object or list where a plain value was expected.
-    Nested,
-}
-
-/// Where kept values go.
-pub trait Fields {
-    /// Takes one value; a field that comes twice is set twice.
-    fn set(&mut self, field: Field, value: Kept<'_>);
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -99,19 +57,17 @@ pub struct Scanner<F> {
     field: Option<Target>,
     key: Vec<u8>,
     kept: Vec<u8>,
-}
-
-/// What the value after a key is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Target {
-    Plain(Field),
-    List(Field),
-    ToolCall,
+    wanted: Wanted,
+    /// The content that the value after the key is, if it is wanted.
+    part: Option<Part>,
+    raw: Vec<u8>,
+    /// Whether `raw` is the value as far as it came.
+    whole: bool,
 }
 
 impl<F: Fields> Scanner<F> {
-    /// Starts before the first byte.
-    pub const fn new(fields: F) -> Self {
+    /// Starts before the first byte; keeps the content that is `wanted`.
+    pub const fn new(fields: F, wanted: Wanted) -> Self {
         Self {
             fields,
             place: Place::Start,
@@ -121,6 +77,10 @@ impl<F: Fields> Scanner<F> {
             field: None,
             key: Vec::new(),
             kept: Vec::new(),
+            wanted,
+            part: None,
+            raw: Vec::new(),
+            whole: true,
         }
     }
 
@@ -147,10 +107,35 @@ impl<F: Fields> Scanner<F> {
                 Place::NestedText { depth, escaped } => nested_text(rest, depth, escaped),
                 Place::Done | Place::Bad => return self.progress(),
             };
+            if let Some(part) = self.part {
+                self.keep_content(part, place, rest, left);
+            }
             self.place = place;
             rest = left;
         }
         self.progress()
+    }
+
+    /// Keeps the bytes that were just taken, if they are of a value that is content; hands the value over at its end.
+    fn keep_content(&mut self, part: Part, next: Place, before: &[u8], after: &[u8]) {
+        match (self.place, next) {
+            // Not in the value yet.
+            (Place::Key { .. } | Place::Colon, _) | (Place::Value, Place::Value) => return,
+            _ => {}
+        }
+        let (taken, _) = before.split_at(before.len() - after.len());
+        let room = CONTENT_BYTES.saturating_sub(self.raw.len());
+        let (fits, cut) = taken.split_at(room.min(taken.len()));
+        self.raw.extend_from_slice(fits);
+        self.whole &= cut.is_empty();
+        if matches!(next, Place::Member | Place::Bad) {
+            self.part = None;
+            let raw = std::mem::take(&mut self.raw);
+            let whole = std::mem::replace(&mut self.whole, true);
+            if !is_nothing(&raw) {
+                self.fields.content(part, Raw::new(raw, whole));
+            }
+        }
     }
 
     const fn progress(&self) -> Progress {
@@ -194,6 +179,7 @@ impl<F: Fields> Scanner<F> {
     fn key_byte(&mut self, byte: u8, escaped: bool) -> Place {
         if !escaped && byte == b'"' {
             self.field = target(self.in_tool_call, &self.key);
+            self.part = part(self.in_tool_call, &self.key, self.wanted);
             return Place::Colon;
         }
         if self.key.len() <= KEY_BYTES {
@@ -341,29 +327,13 @@ fn mark(bytes: &[u8]) -> Option<usize> {
     Some(from + found)
 }
 
-const fn blank_or_bad(byte: u8, place: Place) -> Place {
-    if byte.is_ascii_whitespace() { place } else { Place::Bad }
+/// Whether a value says that there is nothing: it must not hide what another event of the same call says.
+fn is_nothing(raw: &[u8]) -> bool {
+    matches!(raw, b"{}" | b"[]" | b"\"\"" | b"null")
 }
 
-fn target(in_tool_call: bool, key: &[u8]) -> Option<Target> {
-    Some(match (in_tool_call, key) {
-        (true, b"name") => Target::Plain(Field::ToolName),
-        (true, _) => return None,
-        (false, b"conversationId") => Target::Plain(Field::Conversation),
-        (false, b"modelName") => Target::Plain(Field::Model),
-        (false, b"stepIdx") => Target::Plain(Field::Step),
-        (false, b"toolCall") => Target::ToolCall,
-        (false, b"error") => Target::Plain(Field::Error),
-        (false, b"invocationNum") => Target::Plain(Field::InvocationNum),
-        (false, b"initialNumSteps") => Target::Plain(Field::InitialSteps),
-        (false, b"terminationReason") => Target::Plain(Field::Reason),
-        (false, b"executionNum") => Target::Plain(Field::ExecutionNum),
-        (false, b"fullyIdle") => Target::Plain(Field::FullyIdle),
-        (false, b"transcriptPath") => Target::Plain(Field::TranscriptPath),
-        (false, b"artifactDirectoryPath") => Target::Plain(Field::ArtifactPath),
-        (false, b"workspacePaths") => Target::List(Field::Workspace),
-        (false, _) => return None,
-    })
+const fn blank_or_bad(byte: u8, place: Place) -> Place {
+    if byte.is_ascii_whitespace() { place } else { Place::Bad }
 }
 
 #[cfg(test)]

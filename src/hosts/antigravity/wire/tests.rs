@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 
+use super::super::fields::Field;
 use super::*;
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Seen(Vec<(Field, String)>);
+struct Seen(Vec<(Field, String)>, Vec<(Part, Raw)>);
 
 impl Fields for Seen {
     fn set(&mut self, field: Field, value: Kept<'_>) {
@@ -16,10 +17,14 @@ impl Fields for Seen {
         };
         self.0.push((field, text));
     }
+
+    fn content(&mut self, part: Part, raw: Raw) {
+        self.1.push((part, raw));
+    }
 }
 
 fn scan(bytes: &[u8]) -> (Vec<(Field, String)>, Progress) {
-    let mut scanner = Scanner::new(Seen::default());
+    let mut scanner = Scanner::new(Seen::default(), Wanted::default());
     scanner.feed(bytes);
     let (seen, progress) = scanner.finish();
     (seen.0, progress)
@@ -89,7 +94,7 @@ fn what_is_no_object_is_told_at_once() {
 
 #[test]
 fn memory_stays_bounded_for_deep_and_long_values() {
-    let mut scanner = Scanner::new(Seen::default());
+    let mut scanner = Scanner::new(Seen::default(), Wanted::default());
     scanner.feed(br#"{"x":"#);
     for _ in 0..1000 {
         scanner.feed(&[b'['; 1000]);
@@ -115,7 +120,7 @@ proptest! {
         for sample in [&bytes[..], &payload[..]] {
             let whole = scan(sample);
             let (first, second) = sample.split_at(cut.min(sample.len()));
-            let mut scanner = Scanner::new(Seen::default());
+            let mut scanner = Scanner::new(Seen::default(), Wanted::default());
             scanner.feed(first);
             scanner.feed(second);
             let (seen, progress) = scanner.finish();
