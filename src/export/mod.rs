@@ -37,6 +37,20 @@ pub struct Answer {
     pub reason: &'static str,
 }
 
+impl Answer {
+    /// Without words that may be the receiver's, which can hold what it was sent. What stays was said before anything was
+    /// sent, or by us.
+    #[must_use]
+    pub fn without_quotes(mut self) -> Self {
+        if let Outcome::Partial { message, .. } = &mut self.outcome {
+            message.clear();
+        }
+        let ours = self.code.is_none() && matches!(self.reason, "timeout" | "connection_refused" | "dns" | "tls");
+        self.message = self.message.filter(|_| ours);
+        self
+    }
+}
+
 /// What the sender has to do with the spans of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
@@ -157,3 +171,30 @@ impl Exporter {
 
 /// `Product/version OTel-OTLP-Exporter-Rust/version`, as the exporter specification wants it.
 const USER_AGENT: &str = concat!("fi-hook-to-otlp/", env!("CARGO_PKG_VERSION"), " OTel-OTLP-Exporter-Rust/0.33");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_cannot_come_back_in_words() {
+        let answer = |reason, code| {
+            let outcome = Outcome::Partial { rejected: 2, message: "hush".into() };
+            Answer { outcome, code, message: Some("hush".into()), reason }.without_quotes()
+        };
+        let cleared = Outcome::Partial { rejected: 2, message: String::new() };
+        for (reason, code, stays) in [
+            ("unauthorized", Some(Code::Http(401)), false),
+            ("timeout", Some(Code::Http(504)), false),
+            ("connection_failed", None, false),
+            ("protocol", None, false),
+            ("not_encodable", None, false),
+            ("timeout", None, true),
+            ("dns", None, true),
+            ("tls", None, true),
+        ] {
+            let answer = answer(reason, code);
+            assert_eq!((answer.message.is_some(), &answer.outcome), (stays, &cleared), "{reason} {code:?}");
+        }
+    }
+}

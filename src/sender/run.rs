@@ -1,5 +1,7 @@
 //! The sender's loop: fold, watch, close what is overdue, send, and know when to end.
 
+mod delivery;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -14,10 +16,10 @@ use super::life::{self, Work};
 use super::log::SenderLog;
 use super::stamp::Stamp;
 use super::watch::Watch;
-use super::{Lock, SendError, backoff, bounds};
+use super::{Lock, SendError, bounds};
 use crate::config::{self, Destination, Settings, sources};
 use crate::conversation::{Conversation, Now, Options, Output};
-use crate::export::{Answer, Exporter, Outcome};
+use crate::export::{Answer, Exporter};
 use crate::spool::dir::ProfileDir;
 use crate::store::{Batch, DeliveryState, FLUSH_DONE, Store};
 use crate::sys;
@@ -26,6 +28,8 @@ use crate::sys;
 const BOUNDS_EVERY: Duration = Duration::from_secs(60);
 /// An agent's end is acted on this long after it was seen: events of its last moments are folded first.
 const LAST_WORDS: Duration = Duration::from_millis(150);
+/// Between two tries to clear the store's log.
+const CLEAR_AGAIN: Duration = Duration::from_secs(2);
 /// Longest time between looks at clocks and files, whatever is going on.
 const MOST_SLEEP: Duration = Duration::from_secs(60);
 
@@ -62,6 +66,8 @@ struct Sender<'a> {
     delivery: DeliveryState,
     sending: Option<Sending>,
     bounded: Option<Instant>,
+    /// Whether content that was removed may still lie in the store's log.
+    to_clear: bool,
     /// CLOCK_REALTIME minus CLOCK_BOOTTIME, nanoseconds.
     wall_offset: Option<i128>,
     begun: Instant,
@@ -123,6 +129,8 @@ impl<'a> Sender<'a> {
             flushing: false,
             sending: None,
             bounded: None,
+            // A sender that was killed may have left some.
+            to_clear: true,
             wall_offset: None,
             begun: Instant::now(),
             active: Instant::now(),
@@ -192,11 +200,14 @@ impl<'a> Sender<'a> {
             let gone = bounds::enforce(self.dir, &mut self.store, &self.settings, clocks.realtime_ns)?;
             self.bounded = Some(Instant::now());
             if gone > 0 {
+                self.to_clear = true;
                 self.log.line(format_args!("bounds spans={gone} given up"));
             }
         }
         sleep = sleep.min(self.send_next(clocks.realtime_ns)?);
-        Ok(sleep)
+        // A reader, or a full disk, only postpones it.
+        self.to_clear = self.to_clear && !self.store.clear_log().unwrap_or(false);
+        Ok(if self.to_clear { sleep.min(CLEAR_AGAIN) } else { sleep })
     }
 
     fn follow_wall_clock(&mut self, clocks: sys::Clocks, boot_id: &str) -> Result<(), SendError> {
@@ -228,7 +239,8 @@ impl<'a> Sender<'a> {
         if conversation.is_open() {
             self.open.insert(id, conversation);
         } else {
-            self.open.remove(&id);
+            let ended = self.open.remove(&id);
+            self.to_clear |= ended.is_some_and(|before| before.has_content());
         }
     }
 
@@ -279,59 +291,6 @@ impl<'a> Sender<'a> {
             self.watch_agents(&now.boot_id);
         }
         Ok(sleep)
-    }
-
-    /// Starts sending the next batch if that may be done now; returns when it may, if not.
-    fn send_next(&mut self, now_ns: u64) -> Result<Duration, SendError> {
-        if self.sending.is_some() || self.stopping {
-            return Ok(MOST_SLEEP);
-        }
-        let Some(exporter) = self.exporter.clone() else {
-            return Ok(MOST_SLEEP);
-        };
-        if let Some(pause) = backoff::pause(&self.delivery, now_ns) {
-            return Ok(pause);
-        }
-        let Some(batch) = self.store.next_batch(now_ns)? else {
-            let due = self.store.waiting()?.due_ns;
-            return Ok(due.map_or(MOST_SLEEP, |due| Duration::from_nanos(due.saturating_sub(now_ns))));
-        };
-        self.store.trying(batch.id, now_ns)?;
-        self.sending = Some(Box::pin(async move {
-            let answer = exporter.export(&batch.resource, &batch.spans).await;
-            (batch, answer)
-        }));
-        Ok(MOST_SLEEP)
-    }
-
-    fn answered(&mut self, (batch, answer): (Batch, Answer)) -> Result<(), SendError> {
-        self.sending = None;
-        let now_ns = sys::clocks().realtime_ns;
-        let chance = sys::random::<4>().map_or(0.5, |bytes| f64::from(u32::from_ne_bytes(bytes)) / f64::from(u32::MAX));
-        let gzip = self.settings.destination.is_compressed() && !self.delivery.plain;
-        let (settled, state) = backoff::conclude(&answer, &self.delivery, gzip, now_ns, chance);
-        self.store.settle(&batch, settled, &state, now_ns)?;
-        let gives_up_gzip = state.plain && gzip;
-        if matches!(answer.outcome, Outcome::Delivered | Outcome::Partial { .. }) {
-            self.active = Instant::now();
-        }
-        self.delivery = state;
-        if gives_up_gzip {
-            self.connect();
-        }
-        let status = answer.code.map_or_else(|| "http=none".to_owned(), |code| code.to_string());
-        let spans = batch.spans.len();
-        let outcome = self.delivery.outcome.as_deref().unwrap_or_default();
-        let user_log = self.settings.log_file.as_deref();
-        let reason = answer.reason;
-        match &self.delivery.message {
-            Some(message) if answer.outcome != Outcome::Delivered => {
-                let line = format_args!("export spans={spans} {status} {outcome} reason={reason} error={message:?}");
-                self.log.export(user_log, line);
-            }
-            _ => self.log.export(user_log, format_args!("export spans={spans} {status} {outcome} reason={reason}")),
-        }
-        Ok(())
     }
 
     fn work(&self) -> Result<Work, SendError> {

@@ -3,6 +3,7 @@
 
 use rusqlite::{OptionalExtension, Transaction, params};
 
+use super::content::text_of;
 use super::{Store, StoreError, signed};
 use crate::conversation::{Conversation, Output, resource};
 use crate::event::Origin;
@@ -82,7 +83,7 @@ impl Folding<'_> {
             )?
             .execute(params![
                 id,
-                serde_json::to_string(conversation)?,
+                text_of(conversation, conversation.has_content())?,
                 conversation.is_open(),
                 signed(conversation.last_event_ns()),
                 resource
@@ -130,7 +131,7 @@ impl Folding<'_> {
                 span.span_id.to_string(),
                 role_name(span.role),
                 signed(span.start_ns),
-                serde_json::to_string(span)?,
+                text_of(span, span.has_content())?,
                 signed(encoded_len(span) as u64),
                 resource,
                 signed(self.now_ns)
@@ -147,7 +148,7 @@ impl Folding<'_> {
             )?
             .execute(params![
                 span.span_id.to_string(),
-                serde_json::to_string(span)?,
+                text_of(span, span.has_content())?,
                 signed(encoded_len(span) as u64)
             ])?;
         if replaced == 0 { self.queue(conversation, span, resource) } else { Ok(()) }

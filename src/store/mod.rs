@@ -3,6 +3,7 @@
 
 mod bounds;
 mod clock;
+mod content;
 mod fold;
 mod queue;
 mod read;
@@ -24,6 +25,9 @@ pub const SCHEMA_VERSION: i64 = 1;
 pub const FLUSH_DONE: &str = "flush_done";
 /// The store's file in a profile's folder.
 pub const FILE: &str = "store.db";
+
+/// How long a sender waits for somebody else who reads or writes.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +72,7 @@ impl Store {
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(FILE);
         let db = Connection::open(&path)?;
-        db.busy_timeout(Duration::from_secs(5))?;
+        db.busy_timeout(PATIENCE)?;
         let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if version > SCHEMA_VERSION {
             return Err(StoreError::Newer { path, version });
@@ -80,8 +84,9 @@ impl Store {
         // A batch marked as delivered must stay so after a power cut, or it would be sent twice.
         db.pragma_update(None, "synchronous", "FULL")?;
         db.pragma_update(None, "foreign_keys", true)?;
-        // Deleted content must not survive in free pages.
+        // Deleted content must not survive in free pages, nor pass through files elsewhere.
         db.pragma_update(None, "secure_delete", true)?;
+        db.pragma_update(None, "temp_store", "MEMORY")?;
         db.pragma_update(None, "cache_size", -1024)?;
         if version == 0 {
             db.execute_batch(&format!(

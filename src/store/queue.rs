@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use super::{Store, StoreError, signed, unsigned};
+use super::{Store, StoreError, content, signed, unsigned};
 use crate::span::{Span, Value};
 
 /// Most spans of a batch.
@@ -79,6 +79,14 @@ pub struct DeliveryState {
     pub plain: bool,
 }
 
+impl Batch {
+    /// Whether the user's content is in it.
+    #[must_use]
+    pub fn has_content(&self) -> bool {
+        self.spans.iter().any(Span::has_content)
+    }
+}
+
 impl Store {
     /// The next batch to send at `now_ns`: a frozen one that is due, else a new one of what waits, frozen by this call.
     ///
@@ -113,7 +121,8 @@ impl Store {
         Ok(())
     }
 
-    /// Records the answer to a batch, with the delivery state that follows from it.
+    /// Records the answer to a batch, with the delivery state that follows from it. Spans with an outcome lose their
+    /// content; [`clear_log`](Self::clear_log) has to follow.
     ///
     /// # Errors
     /// When SQLite refuses: the batch is sent again then.
@@ -276,6 +285,7 @@ fn close(transaction: &Connection, batch: i64, outcome: &str, now_ns: u64) -> Re
              AND bisection = (SELECT bisection FROM batches WHERE id = ?1)",
         )?
         .execute(params![batch, outcome, signed(now_ns + REFUSED_PAUSE_NS)])?;
+    content::forget(transaction, batch)?;
     transaction
         .prepare_cached("UPDATE spans SET outcome = ?2, settled_ns = ?3, batch = NULL WHERE batch = ?1")?
         .execute(params![batch, outcome, signed(now_ns)])?;
