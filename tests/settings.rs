@@ -157,7 +157,7 @@ fn what_cannot_be_used_is_named_and_never_repeated() {
         ("FI_HOOK_IDLE_SECONDS=-1", "FI_HOOK_IDLE_SECONDS", "expected whole seconds"),
         ("FI_HOOK_MAX_MB=0", "FI_HOOK_MAX_MB", "expected a whole number"),
         ("FI_HOOK_SURFACES=hush", "FI_HOOK_SURFACES", "expected some of cli, ide, desktop"),
-        ("FI_HOOK_CAPTURE_CONTENT=args,hush", "FI_HOOK_CAPTURE_CONTENT", "nothing is captured"),
+        ("FI_HOOK_CAPTURE_CONTENT=args,hush", "FI_HOOK_CAPTURE_CONTENT", "ignored: word 2"),
         ("FI_HOOK_SESSION_SPAN=hush", "FI_HOOK_SESSION_SPAN", "expected update"),
         ("FI_HOOK_SPAN_NAMES=hush", "FI_HOOK_SPAN_NAMES", "expected friendly"),
         ("FI_HOOK_DISABLED=hush", "FI_HOOK_DISABLED", "expected 1 or 0"),
@@ -191,6 +191,27 @@ fn what_cannot_be_used_is_named_and_never_repeated() {
         let problem = &settings.problems[0];
         assert_eq!((problem.name.as_str(), problem.source), (name, Source::File), "{problem}");
         assert!(problem.text.contains(words) && !problem.to_string().contains("hush"), "{problem}");
+    }
+}
+
+#[test]
+fn content_is_captured_by_its_words_and_never_by_mistake() {
+    let args = Wanted { args: true, ..Wanted::default() };
+    let digested = Wanted { args: true, errors: true, ..Wanted::default() };
+    for (file, captured, scanned, problems) in [
+        ("", Wanted::default(), Wanted::default(), 0),
+        ("FI_HOOK_CAPTURE_CONTENT=1", Wanted::ALL, Wanted::ALL, 0),
+        ("FI_HOOK_CAPTURE_CONTENT=false", Wanted::default(), Wanted::default(), 0),
+        ("FI_HOOK_CAPTURE_CONTENT=args", args, args, 0),
+        ("FI_HOOK_CAPTURE_CONTENT=args,all", args, args, 1),
+        ("FI_HOOK_CAPTURE_CONTENT=everything", Wanted::default(), Wanted::default(), 1),
+        ("FI_HOOK_DIGEST=1", Wanted::default(), digested, 0),
+        ("FI_HOOK_CAPTURE_CONTENT=args\nFI_HOOK_DIGEST=1", args, digested, 0),
+        ("FI_HOOK_CAPTURE_CONTENTS=1", Wanted::default(), Wanted::default(), 1),
+    ] {
+        let settings = of_file(file);
+        assert_eq!((settings.capture, settings.wanted()), (captured, scanned), "{file}");
+        assert_eq!(settings.problems.len(), problems, "{file}");
     }
 }
 

@@ -227,7 +227,13 @@ pub const SETTINGS: &[Setting] = &[
         "0",
         "content to capture, redacted and cut; `1` for all of it, `0` for none",
     ),
-    row(Group::Hook, "FI_HOOK_DIGEST", Kind::Flag, "0", "keyed digests of arguments and errors instead of content"),
+    row(
+        Group::Hook,
+        "FI_HOOK_DIGEST",
+        Kind::Flag,
+        "0",
+        "keyed digests of arguments and errors, with or without their content",
+    ),
     row(Group::Hook, "FI_HOOK_LOG_FILE", Kind::Path, "", "a line per event and per export; never content or keys"),
     row(
         Group::Hook,

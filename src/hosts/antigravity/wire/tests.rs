@@ -112,6 +112,70 @@ fn memory_stays_bounded_for_deep_and_long_values() {
     assert_eq!(seen.0[1], kept(Field::Step, "bare 2"));
 }
 
+fn contents(bytes: &[u8], wanted: Wanted) -> (Vec<(Part, Raw)>, Progress) {
+    let mut scanner = Scanner::new(Seen::default(), wanted);
+    scanner.feed(bytes);
+    let (seen, progress) = scanner.finish();
+    (seen.1, progress)
+}
+
+fn raw(json: &str) -> Raw {
+    Raw::new(json.as_bytes().to_vec(), true)
+}
+
+#[test]
+fn content_is_kept_exactly_as_it_came_and_only_if_wanted() {
+    let payload = br#"{"modelThinking":"no","toolCall":{"error":"no","args" : {"a":[1,"}\""],"error":"in"} ,"name":"run","result":"no"},
+        "args":{"no":1},"error":"e\u0041", "lastUserInput":"u","modelOutput":7 ,"result":[{"r":1}],"transcriptPath":"/no",
+        "workspacePaths":["/no"],"artifactDirectoryPath":"/no","future":{"result":"no","toolCall":{"args":{"no":1}}}}"#;
+    let all = [
+        (Part::Args, raw(r#"{"a":[1,"}\""],"error":"in"}"#)),
+        (Part::Error, raw(r#""e\u0041""#)),
+        (Part::Prompt, raw(r#""u""#)),
+        (Part::Output, raw("7")),
+        (Part::Result, raw(r#"[{"r":1}]"#)),
+    ];
+    assert_eq!(contents(payload, Wanted::ALL), (all.to_vec(), Progress::Complete));
+    assert_eq!(contents(payload, Wanted::default()), (vec![], Progress::Complete));
+    for (part, wanted) in [
+        (Part::Args, Wanted { args: true, ..Wanted::default() }),
+        (Part::Error, Wanted { errors: true, ..Wanted::default() }),
+        (Part::Prompt, Wanted { prompts: true, ..Wanted::default() }),
+        (Part::Output, Wanted { outputs: true, ..Wanted::default() }),
+        (Part::Result, Wanted { results: true, ..Wanted::default() }),
+    ] {
+        let one = all.iter().filter(|(of, _)| *of == part).cloned().collect();
+        assert_eq!(contents(payload, wanted), (one, Progress::Complete), "{part:?}");
+    }
+}
+
+#[test]
+fn nothing_is_no_content() {
+    for nothing in ["{}", "[]", "\"\"", "null"] {
+        let payload = format!(r#"{{"error":{nothing},"toolCall":{{"args":{nothing}}},"result":{nothing}}}"#);
+        assert_eq!(contents(payload.as_bytes(), Wanted::ALL), (vec![], Progress::Complete), "{nothing}");
+    }
+}
+
+#[test]
+fn content_is_cut_and_what_follows_is_read() {
+    for (open, close) in [("\"", "\""), ("[\"", "\"]")] {
+        let mut scanner = Scanner::new(Seen::default(), Wanted::ALL);
+        scanner.feed(br#"{"result":"#);
+        scanner.feed(open.as_bytes());
+        for _ in 0..1000 {
+            scanner.feed(&[b'x'; 1000]);
+        }
+        assert!(scanner.raw.capacity() <= 2 * CONTENT_BYTES);
+        scanner.feed(close.as_bytes());
+        assert_eq!(scanner.feed(br#","error":"e","stepIdx":2}"#), Progress::Complete);
+        let (seen, _) = scanner.finish();
+        let cut = format!("{open}{}", "x".repeat(CONTENT_BYTES - open.len()));
+        assert_eq!(seen.1, [(Part::Result, Raw::new(cut.into_bytes(), false)), (Part::Error, raw("\"e\""))]);
+        assert!(seen.0.contains(&kept(Field::Step, "bare 2")));
+    }
+}
+
 proptest! {
     #[test]
     fn any_bytes_in_any_pieces_give_the_same_and_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400), cut in 0usize..400) {
@@ -126,6 +190,25 @@ proptest! {
             let (seen, progress) = scanner.finish();
             prop_assert_eq!((seen.0, progress), whole);
         }
+    }
+
+    #[test]
+    fn content_does_not_depend_on_the_pieces(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in any::<String>(), cut in 0usize..400) {
+        let value = serde_json::json!({"k": [text, {"n": null}], "m": 1.5});
+        let payload = serde_json::json!({"toolCall": {"args": value.clone(), "name": "t"}, "lastUserInput": value["k"][0].clone()}).to_string();
+        let mut hostile = br#"{"error":"#.to_vec();
+        hostile.extend(&bytes);
+        for sample in [payload.as_bytes(), &hostile[..]] {
+            let whole = contents(sample, Wanted::ALL);
+            let (first, second) = sample.split_at(cut.min(sample.len()));
+            let mut scanner = Scanner::new(Seen::default(), Wanted::ALL);
+            scanner.feed(first);
+            scanner.feed(second);
+            let (seen, progress) = scanner.finish();
+            prop_assert_eq!((seen.1, progress), whole);
+        }
+        let (seen, _) = contents(payload.as_bytes(), Wanted::ALL);
+        prop_assert!(seen.contains(&(Part::Args, raw(&value.to_string()))));
     }
 
     #[test]
