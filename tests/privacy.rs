@@ -1,8 +1,10 @@
 //! By default no content leaves the hook process: a different canary in every string of every payload shape is found
 //! neither in the spool, nor the store and its journal, nor a log, nor on the wire, nor in a process's words.
 
-#![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a failure here is a failed test")]
 
+#[path = "privacy/content.rs"]
+mod content;
 mod support;
 
 use std::fs;
@@ -88,10 +90,7 @@ fn no_content_reaches_disk_wire_or_process_words() {
         receiver.url(),
         log.display()
     ));
-    // While somebody else holds the sender's lock, everything stays in the spool, where it can be looked at.
-    fs::create_dir_all(sandbox.profile()).unwrap();
-    let lock = fs::File::create(sandbox.profile().join("sender.lock")).unwrap();
-    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let lock = sandbox.hold_senders();
     let payloads = planted();
     for (event, payload) in &payloads {
         feed(sandbox.command(&["hook", "antigravity", event]).spawn().unwrap(), payload);

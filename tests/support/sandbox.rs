@@ -112,6 +112,14 @@ impl Sandbox {
         });
     }
 
+    /// Keeps senders from starting: everything stays in the spool, where it can be looked at.
+    pub(crate) fn hold_senders(&self) -> fs::File {
+        fs::create_dir_all(self.profile()).unwrap();
+        let lock = fs::File::create(self.profile().join("sender.lock")).unwrap();
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        lock
+    }
+
     /// The only profile's folder.
     pub(crate) fn profile(&self) -> PathBuf {
         self.state().join("default")
