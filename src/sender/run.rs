@@ -236,12 +236,9 @@ impl<'a> Sender<'a> {
     }
 
     fn keep_open(&mut self, id: String, conversation: Conversation) {
-        if conversation.is_open() {
-            self.open.insert(id, conversation);
-        } else {
-            let ended = self.open.remove(&id);
-            self.to_clear |= ended.is_some_and(|before| before.has_content());
-        }
+        let has_content = conversation.has_content();
+        let before = if conversation.is_open() { self.open.insert(id, conversation) } else { self.open.remove(&id) };
+        self.to_clear |= !has_content && before.is_some_and(|before| before.has_content());
     }
 
     fn watch_agents(&mut self, boot_id: &str) {
