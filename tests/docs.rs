@@ -13,6 +13,8 @@ mod gateway;
 mod outline;
 #[path = "docs/pages.rs"]
 mod pages;
+#[path = "docs/privacy.rs"]
+mod privacy;
 mod support;
 
 use std::collections::BTreeSet;
@@ -111,12 +113,20 @@ fn readme_is_short_and_its_test_command_can_be_found() {
 
 #[test]
 fn what_readme_says_of_content_is_so() {
-    let says_none = Page::read("README.md").text.contains("This version captures no content");
-    let sandbox = Sandbox::new();
-    sandbox.settings("FI_HOOK_CAPTURE_CONTENT=1\nFI_HOOK_DIGEST=1\n");
-    assert!(sandbox.command(&["demo"]).output().unwrap().status.success());
-    let all = sandbox.files().into_iter().flat_map(|(_, bytes)| bytes).collect::<Vec<u8>>();
-    // A word of an argument in the recording.
-    let captured = all.windows(17).any(|window| window == b"cargo test parser");
-    assert_eq!(says_none, !captured, "README's part on content is old");
+    let readme = Page::read("README.md").text;
+    assert!(readme.contains("By default no content is captured"), "README's part on content is old");
+    for (settings, expected) in [
+        ("", false),
+        ("FI_HOOK_DIGEST=1\n", false),
+        ("FI_HOOK_CAPTURE_CONTENT=errors,prompts\n", false),
+        ("FI_HOOK_CAPTURE_CONTENT=args\n", true),
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.settings(settings);
+        assert!(sandbox.command(&["demo"]).output().unwrap().status.success());
+        let all = sandbox.files().into_iter().flat_map(|(_, bytes)| bytes).collect::<Vec<u8>>();
+        // A word of an argument in the recording.
+        let captured = all.windows(17).any(|window| window == b"cargo test parser");
+        assert_eq!(captured, expected, "{settings}");
+    }
 }
