@@ -56,6 +56,7 @@
 
 mod content;
 mod digest;
+mod double;
 
 use std::ops::Deref;
 
@@ -103,7 +104,10 @@ pub struct Allowed {
 /// Caps every name of an event and takes control characters out of it; redacts the content that is allowed to go on, and
 /// drops the rest.
 #[must_use]
-pub fn event(event: Event<Raw>, allowed: &Allowed) -> Redacted<Event> {
+pub fn event(mut event: Event<Raw>, allowed: &Allowed) -> Redacted<Event> {
+    if let Some(decoded) = event.content.args.as_ref().and_then(double::decode) {
+        event.content.args = Some(decoded);
+    }
     let mut action = event.action;
     match &mut action {
         Action::PreToolUse(step) | Action::PostToolUse(step) => {
