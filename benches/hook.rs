@@ -14,9 +14,16 @@ use std::time::Instant;
 
 const PAYLOAD: &[u8] = include_bytes!("../tests/payloads/PreToolUse.docs-run_command.json");
 
+/// Ordinary code, of which arguments are made.
+const CODE: &str = include_str!("../src/tree.rs");
+/// Made up, in the shape of what must go.
+const SECRETS: &str = "export API_TOKEN=q7Zk2mVx9Lp4Rt8Ws1Yb\ncurl -H 'Authorization: Bearer 8a7f3e2d1c0b9a8f7e6d5c4b' \
+                       postgres://app:q7Zk2mVx9Lp4@db.test/shop ghp_0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uV1wX\n";
+
 struct Row {
     name: &'static str,
     command: Box<dyn Fn() -> Command>,
+    payload: Vec<u8>,
     nanoseconds: Vec<u128>,
 }
 
@@ -35,7 +42,7 @@ fn main() {
     let mut rows = rows(&binary, folder.path());
     for round in 0..rounds + 20 {
         for row in &mut rows {
-            let taken = measure(&(row.command)());
+            let taken = measure(&(row.command)(), &row.payload);
             if round >= 20 {
                 row.nanoseconds.push(taken);
             }
@@ -64,8 +71,14 @@ fn rows(binary: &Path, state: &Path) -> Vec<Row> {
     };
     let direct = (plain.clone(), binary.to_str().unwrap().to_owned());
     let guarded = plain.clone();
-    let row = |name, command: Box<dyn Fn() -> Command>| Row { name, command, nanoseconds: Vec::new() };
-    vec![
+    let hook = direct.clone();
+    let row = |name, command: Box<dyn Fn() -> Command>| Row {
+        name,
+        command,
+        payload: PAYLOAD.to_vec(),
+        nanoseconds: Vec::new(),
+    };
+    let mut rows = vec![
         row("sh -c true", {
             let plain = plain.clone();
             Box::new(move || plain("sh", &["-c", "true"]))
@@ -75,18 +88,50 @@ fn rows(binary: &Path, state: &Path) -> Vec<Row> {
         row("hook as registered", {
             Box::new(move || guarded("sh", &["-c", "\"$BIN\" hook antigravity PreToolUse 2>/dev/null || :"]))
         }),
-    ]
+    ];
+    for (name, capture, kilobytes, secrets) in [
+        ("4 kB of arguments, capture off", "0", 4, false),
+        ("4 kB of arguments, captured", "args", 4, false),
+        ("4 kB with secrets, captured", "args", 4, true),
+        ("16 kB of arguments, captured", "args", 16, false),
+        ("64 kB of arguments, captured", "args", 64, false),
+        ("64 kB with secrets, captured", "args", 64, true),
+    ] {
+        let hook = hook.clone();
+        let command = Box::new(move || {
+            let mut command = (hook.0)(&hook.1, &["hook", "antigravity", "PreToolUse"]);
+            command.env("FI_HOOK_CAPTURE_CONTENT", capture);
+            command
+        });
+        let payload = with_arguments(kilobytes * 1000, secrets);
+        rows.push(Row { name, command, payload, nanoseconds: Vec::new() });
+    }
+    rows
+}
+
+/// A payload whose arguments have this length.
+fn with_arguments(length: usize, secrets: bool) -> Vec<u8> {
+    let mut text = if secrets { SECRETS.to_owned() } else { String::new() };
+    text.extend(CODE.chars().cycle().take(length - text.len()));
+    if secrets {
+        text.push_str(SECRETS);
+    }
+    let arguments = serde_json::json!({"CodeContent": text, "TargetFile": "/srv/project/src/tree.rs"});
+    let call = serde_json::json!({"name": "write_to_file", "args": arguments});
+    serde_json::json!({"conversationId": "c", "modelName": "m", "stepIdx": 3, "toolCall": call})
+        .to_string()
+        .into_bytes()
 }
 
 /// From the start of the process to the end of its output and its exit.
-fn measure(command: &Command) -> u128 {
+fn measure(command: &Command, payload: &[u8]) -> u128 {
     let mut fresh = Command::new(command.get_program());
     fresh.args(command.get_args()).env_clear();
     fresh.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     fresh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let begun = Instant::now();
     let mut child = fresh.spawn().unwrap();
-    let _ = child.stdin.take().unwrap().write_all(PAYLOAD);
+    let _ = child.stdin.take().unwrap().write_all(payload);
     child.stdout.take().unwrap().read_to_end(&mut Vec::new()).unwrap();
     child.wait().unwrap();
     begun.elapsed().as_nanos()
