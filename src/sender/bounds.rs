@@ -41,7 +41,12 @@ pub(super) fn enforce(dir: &ProfileDir, store: &mut Store, settings: &Settings, 
     let mut gone = 0;
     for store in std::iter::once(&mut *store).chain(&mut others) {
         store.sweep(ago(now_ns, KEEP_SETTLED), ago(now_ns, KEEP_CONVERSATIONS))?;
-        gone += store.expire(ago(now_ns, settings.max_age), now_ns)?;
+        let expired = store.expire(ago(now_ns, settings.max_age), now_ns)?;
+        if expired > 0 {
+            // Another profile's sender does not know that there is something to clear; a reader leaves it to that one's end.
+            store.clear_log()?;
+        }
+        gone += expired;
     }
     let mut aside = set_aside(root);
     let too_old = ago(now_ns, settings.max_age) / 1_000_000_000;
