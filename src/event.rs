@@ -25,19 +25,16 @@ pub struct Event<C = Text> {
     pub surface: Option<Surface>,
     /// What happened.
     pub action: Action,
-    /// What was said, asked and answered; empty unless the user opted in.
-    #[serde(default = "Content::none", skip_serializing_if = "Content::is_empty")]
-    pub content: Content<C>,
-    /// Keyed digests of content, if the user asked for them.
-    #[serde(default, skip_serializing_if = "Digests::is_empty")]
-    pub digests: Digests,
+    /// What was said, asked and answered; None unless the user opted in. In a box, since most events have none.
+    #[serde(default = "nothing", skip_serializing_if = "Option::is_none")]
+    pub told: Option<Box<Told<C>>>,
 }
 
 impl<C> Event<C> {
     /// An event without content.
     #[must_use]
     pub const fn new(conversation: String, action: Action) -> Self {
-        Self { conversation, model: None, surface: None, action, content: Content::none(), digests: Digests::NONE }
+        Self { conversation, model: None, surface: None, action, told: None }
     }
 
     /// The event without its content and digests.
@@ -53,6 +50,58 @@ impl<C> Event<C> {
     pub fn is_same_report(&self, other: &Self) -> bool {
         (&self.conversation, &self.model, self.surface, &self.action)
             == (&other.conversation, &other.model, other.surface, &other.action)
+    }
+}
+
+impl Event {
+    /// What was said, asked and answered.
+    #[must_use]
+    pub fn told(&self) -> &Told {
+        const NOTHING: &Told = &Told::none();
+        self.told.as_deref().unwrap_or(NOTHING)
+    }
+}
+
+/// What goes beyond names, numbers and times: content, and digests of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told<C = Text> {
+    /// What was said, asked and answered.
+    #[serde(default = "Content::none", skip_serializing_if = "Content::is_empty")]
+    pub content: Content<C>,
+    /// Keyed digests of it, if the user asked for them.
+    #[serde(default, skip_serializing_if = "Digests::is_empty")]
+    pub digests: Digests,
+}
+
+impl<C> Told<C> {
+    /// Nothing.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { content: Content::none(), digests: Digests::NONE }
+    }
+
+    /// Whether there is nothing.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.content.is_empty() && self.digests.is_empty()
+    }
+
+    /// In a box, if there is something.
+    #[must_use]
+    pub fn boxed(self) -> Option<Box<Self>> {
+        (!self.is_empty()).then(|| Box::new(self))
+    }
+}
+
+impl<C> Default for Told<C> {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
+impl<C> From<Content<C>> for Told<C> {
+    fn from(content: Content<C>) -> Self {
+        Self { content, digests: Digests::NONE }
     }
 }
 

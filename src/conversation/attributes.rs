@@ -7,10 +7,9 @@ use super::clock::Time;
 use super::model_call::{CallEnd, ModelCall};
 use super::session::SessionEnd;
 use super::stop::TurnEnd;
-use super::tool::Told;
 use super::turn::{Gathering, Turn, verdict};
 use super::{Conversation, Options, SessionSpan, SpanNames};
-use crate::event::{Origin, Stop, Surface};
+use crate::event::{Origin, Stop, Surface, Told};
 use crate::ids;
 use crate::redact::Text;
 use crate::semconv as key;
@@ -197,7 +196,8 @@ impl Conversation {
     ) -> Span {
         let (status, stop_attributes) = match how {
             TurnEnd::Stop(stop, seen) => {
-                let (error, digest) = (seen.event.content.error.as_ref(), seen.event.digests.error.as_deref());
+                let (error, digest) =
+                    (seen.event.told().content.error.as_ref(), seen.event.told().digests.error.as_deref());
                 stopped(stop, error, self.turn_attributes(turn, gathered).maybe(key::ERROR_DIGEST, digest))
             }
             TurnEnd::Interrupted => {

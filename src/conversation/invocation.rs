@@ -51,10 +51,10 @@ impl Conversation {
             if call.model.is_none() {
                 call.model = seen.event.model.clone();
             }
-            self.end_running_call(at, CallEnd::Observed, seen.event.content.output.as_ref(), fold);
+            self.end_running_call(at, CallEnd::Observed, seen.event.told().content.output.as_ref(), fold);
         } else {
             fold.count(counts::UNPAIRED_INVOCATION);
-            self.lone_calls.keep(numbers, seen.moment, seen.event.content.output.as_ref());
+            self.lone_calls.keep(numbers, seen.moment, seen.event.told().content.output.as_ref());
         }
     }
 

@@ -358,7 +358,7 @@ impl Conversation {
                 gathering.model.clone_from(&seen.event.model);
             }
             if gathering.prompt.is_none() {
-                gathering.prompt.clone_from(&seen.event.content.prompt);
+                gathering.prompt.clone_from(&seen.event.told().content.prompt);
             }
             gathering.agent = seen.agent.cloned();
         }

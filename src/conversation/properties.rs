@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
-use crate::event::{Content, Invocation, Stop, ToolStep, Wanted};
+use crate::event::{self, Content, Invocation, Stop, ToolStep, Wanted};
 use crate::redact::{self, Allowed, DigestKey, Raw};
 use crate::semconv;
 use crate::span::Role;
@@ -39,7 +39,8 @@ fn event(action: Action) -> Event<Raw> {
         result: raw("result"),
     };
     let (model, surface) = (Some("m".into()), Some(Surface::Cli));
-    Event { model, surface, content, ..Event::new(CONVERSATION.into(), action) }
+    let told = event::Told::from(content).boxed();
+    Event { model, surface, told, ..Event::new(CONVERSATION.into(), action) }
 }
 
 fn allowed() -> Allowed {

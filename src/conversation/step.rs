@@ -3,10 +3,10 @@
 
 use super::attributes::{ToolCall, ToolTiming, event_attributes};
 use super::clock::Time;
-use super::tool::{LoneEnd, Told, Waiting};
+use super::tool::{LoneEnd, Waiting, joined};
 use super::turn::{Beginning, MAX_UNOBSERVED};
 use super::{Conversation, Fold, Seen, counts};
-use crate::event::ToolStep;
+use crate::event::{Told, ToolStep};
 use crate::semconv;
 use crate::span::SpanEvent;
 
@@ -26,7 +26,7 @@ impl Conversation {
         if let Some(earlier) = self.joins.take_start(step.step) {
             self.give_up(earlier, fold);
         }
-        let (tool, told) = (step.tool.clone(), Told::of(seen.event));
+        let (tool, told) = (step.tool.clone(), seen.event.told().clone());
         let waiting = Waiting { step: step.step, tool, turn, start, reported: false, told };
         if let Some(dropped) = self.joins.wait(waiting) {
             fold.count(counts::JOIN_DROPPED);
@@ -42,7 +42,7 @@ impl Conversation {
         let Some(name) = step.tool.clone().or(start.tool) else {
             return self.unnamed_step(start.turn, step.step, end, fold);
         };
-        let told = start.told.then(Told::of(seen.event));
+        let told = joined(start.told, seen.event.told().clone());
         let call = ToolCall { name, step: step.step, start: start.start, end, failed: step.failed, told };
         self.tool_ended(start.turn, &call, ToolTiming::IncludesApproval, fold);
     }
@@ -55,12 +55,18 @@ impl Conversation {
         fold.count(counts::UNPAIRED_STEP);
         if let Some(index) = step.step {
             let (moment, named) = (seen.moment.clone(), step.tool.is_some());
-            let told = if named { Told::default() } else { Told::of(seen.event) };
+            let told = if named { Told::default() } else { seen.event.told().clone() };
             self.joins.keep_end(LoneEnd { step: index, turn, moment, failed: step.failed, named, told });
         }
         let Some(name) = step.tool.clone() else { return self.unnamed_step(turn, step.step, at, fold) };
-        let call =
-            ToolCall { name, step: step.step, start: at, end: at, failed: step.failed, told: Told::of(seen.event) };
+        let call = ToolCall {
+            name,
+            step: step.step,
+            start: at,
+            end: at,
+            failed: step.failed,
+            told: seen.event.told().clone(),
+        };
         self.tool_ended(turn, &call, ToolTiming::EndOnly, fold);
     }
 
@@ -82,7 +88,7 @@ impl Conversation {
         }
         let start = self.time(end.turn, seen);
         let ended = self.time(end.turn, Seen { moment: &end.moment, ..seen });
-        let told = Told::of(seen.event).then(end.told);
+        let told = joined(seen.event.told().clone(), end.told);
         let call = ToolCall { name, step: step.step, start, end: ended, failed: end.failed, told };
         self.tool_ended(end.turn, &call, ToolTiming::IncludesApproval, fold);
     }

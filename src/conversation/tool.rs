@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::clock::{Moment, Time};
-use crate::event::{Content, Digests, Event};
+use crate::event::{Content, Digests, Told};
 
 /// Most tool steps that wait for their end.
 const MAX_WAITING: usize = 256;
@@ -16,41 +16,20 @@ const MAX_LONE_ENDS: usize = 64;
 /// Most steps that wait with what was captured of them; older ones lose it, so that the state stays small.
 const MAX_TOLD: usize = 32;
 
-/// What was captured of a call: content, and digests of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Told {
-    #[serde(default, skip_serializing_if = "Content::is_empty")]
-    pub(super) content: Content,
-    #[serde(default, skip_serializing_if = "Digests::is_empty")]
-    pub(super) digests: Digests,
-}
-
-impl Told {
-    pub(super) fn of(event: &Event) -> Self {
-        Self { content: event.content.clone(), digests: event.digests.clone() }
-    }
-
-    pub(super) const fn is_empty(&self) -> bool {
-        self.content.is_empty() && self.digests.is_empty()
-    }
-
-    /// The same, told again by a later event: what that says goes before, what it does not say stays.
-    pub(super) fn then(self, later: Self) -> Self {
-        let (before, after) = (self.content, later.content);
-        Self {
-            content: Content {
-                args: after.args.or(before.args),
-                error: after.error.or(before.error),
-                prompt: after.prompt.or(before.prompt),
-                output: after.output.or(before.output),
-                result: after.result.or(before.result),
-            },
-            digests: Digests {
-                args: later.digests.args.or(self.digests.args),
-                error: later.digests.error.or(self.digests.error),
-            },
-        }
-    }
+/// What two events told of one call: what the later one says goes before, what it does not say stays.
+pub(super) fn joined(before: Told, later: Told) -> Told {
+    let content = Content {
+        args: later.content.args.or(before.content.args),
+        error: later.content.error.or(before.content.error),
+        prompt: later.content.prompt.or(before.content.prompt),
+        output: later.content.output.or(before.content.output),
+        result: later.content.result.or(before.content.result),
+    };
+    let digests = Digests {
+        args: later.digests.args.or(before.digests.args),
+        error: later.digests.error.or(before.digests.error),
+    };
+    Told { content, digests }
 }
 
 /// A PreToolUse without its PostToolUse.

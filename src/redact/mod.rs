@@ -63,7 +63,7 @@ use std::ops::Deref;
 pub use content::{REDACTED, Raw, Shape, Text, content};
 pub use digest::DigestKey;
 
-use crate::event::{Action, Content, Digests, Event, Wanted};
+use crate::event::{Action, Content, Digests, Event, Told, Wanted};
 
 /// Most characters that are kept of a tool name, a model name or a termination reason.
 pub const NAME_CHARS: usize = 128;
@@ -104,10 +104,7 @@ pub struct Allowed {
 /// Caps every name of an event and takes control characters out of it; redacts the content that is allowed to go on, and
 /// drops the rest.
 #[must_use]
-pub fn event(mut event: Event<Raw>, allowed: &Allowed) -> Redacted<Event> {
-    if let Some(decoded) = event.content.args.as_ref().and_then(double::decode) {
-        event.content.args = Some(decoded);
-    }
+pub fn event(event: Event<Raw>, allowed: &Allowed) -> Redacted<Event> {
     let mut action = event.action;
     match &mut action {
         Action::PreToolUse(step) | Action::PostToolUse(step) => {
@@ -116,26 +113,30 @@ pub fn event(mut event: Event<Raw>, allowed: &Allowed) -> Redacted<Event> {
         Action::Stop(stop) => stop.reason = stop.reason.take().and_then(|reason| optional_name(&reason)),
         Action::SessionStart | Action::PreInvocation(_) | Action::PostInvocation(_) => {}
     }
-    let digests = allowed.digest_key.as_ref().map_or(Digests::NONE, |key| key.digests(&event.content));
     Redacted(Event {
         conversation: name(&event.conversation, CONVERSATION_CHARS),
         model: event.model.and_then(|model| optional_name(&model)),
         surface: event.surface,
         action,
-        content: if event.content.is_empty() { Content::none() } else { pass(&event.content, allowed.content) },
-        digests,
+        told: event.told.and_then(|told| pass(told.content, allowed)),
     })
 }
 
-fn pass(raw: &Content<Raw>, wanted: Wanted) -> Content {
+fn pass(mut raw: Content<Raw>, allowed: &Allowed) -> Option<Box<Told>> {
+    if let Some(decoded) = raw.args.as_ref().and_then(double::decode) {
+        raw.args = Some(decoded);
+    }
     let pass = |raw: &Option<Raw>, wanted, shape| raw.as_ref().filter(|_| wanted).map(|raw| content(raw, shape));
-    Content {
+    let wanted = allowed.content;
+    let content = Content {
         args: pass(&raw.args, wanted.args, Shape::Json),
         error: pass(&raw.error, wanted.errors, Shape::Plain),
         prompt: pass(&raw.prompt, wanted.prompts, Shape::Plain),
         output: pass(&raw.output, wanted.outputs, Shape::Plain),
         result: pass(&raw.result, wanted.results, Shape::Json),
-    }
+    };
+    let digests = allowed.digest_key.as_ref().map_or(Digests::NONE, |key| key.digests(&raw));
+    Told { content, digests }.boxed()
 }
 
 fn optional_name(text: &str) -> Option<String> {
@@ -193,12 +194,13 @@ mod tests {
             (one(|wanted| wanted.outputs = true), [false, false, false, true, false]),
             (one(|wanted| wanted.results = true), [false, false, false, false, true]),
         ] {
-            let raw = Event { content: content.clone(), ..Event::new("c".into(), Action::SessionStart) };
+            let raw =
+                Event { told: Told::from(content.clone()).boxed(), ..Event::new("c".into(), Action::SessionStart) };
             let safe = event(raw, &Allowed { content: wanted, digest_key: None });
-            let passed = &safe.content;
+            let passed = &safe.told().content;
             let there = [&passed.args, &passed.error, &passed.prompt, &passed.output, &passed.result];
             assert_eq!(there.map(Option::is_some), expected, "{wanted:?}");
-            assert!(safe.digests.is_empty());
+            assert!(safe.told().digests.is_empty());
         }
     }
 
@@ -206,7 +208,7 @@ mod tests {
     fn debug_of_content_prints_lengths_only() {
         let raw = Raw::new(b"\"hush hush\"".to_vec(), true);
         let content = Content { args: Some(raw.clone()), error: Some(raw), ..Content::none() };
-        let raw = Event { content, ..Event::new("c".into(), Action::SessionStart) };
+        let raw = Event { told: Told::from(content).boxed(), ..Event::new("c".into(), Action::SessionStart) };
         let before = format!("{raw:?}");
         let safe = event(raw, &Allowed { content: Wanted::ALL, digest_key: Some(DigestKey::new([7; 32])) });
         let after = format!("{safe:?} {:?}", DigestKey::new([7; 32]));

@@ -3,7 +3,7 @@
 
 use super::fields::{Field, Fields, Kept, Part};
 use super::wire::Scanner;
-use crate::event::{Action, Content, Digests, Event, Invocation, Stop, Surface, ToolStep, Wanted};
+use crate::event::{Action, Event, Invocation, Stop, Surface, Told, ToolStep, Wanted};
 use crate::hosts::{Progress, Rejection, Scan, Seen};
 use crate::redact::Raw;
 
@@ -64,7 +64,8 @@ struct Payload {
     fully_idle: Option<bool>,
     surface: Option<Surface>,
     workspaces: Vec<String>,
-    content: Content<Raw>,
+    /// In a box, since most hooks keep none.
+    told: Option<Box<Told<Raw>>>,
 }
 
 impl Payload {
@@ -81,7 +82,7 @@ impl Payload {
         fully_idle: None,
         surface: None,
         workspaces: Vec::new(),
-        content: Content::none(),
+        told: None,
     };
 
     fn seen(self, event: &str) -> Result<Seen, Rejection> {
@@ -101,8 +102,7 @@ impl Payload {
             _ => Action::SessionStart,
         };
         let conversation = self.conversation.filter(|id| !id.trim().is_empty()).ok_or(Rejection::NoConversation)?;
-        let (model, surface, content) = (self.model, self.surface, self.content);
-        let event = Event { conversation, model, surface, action, content, digests: Digests::NONE };
+        let event = Event { conversation, model: self.model, surface: self.surface, action, told: self.told };
         Ok(Seen { event, workspaces: self.workspaces })
     }
 }
@@ -128,12 +128,13 @@ impl Fields for Payload {
     }
 
     fn content(&mut self, part: Part, raw: Raw) {
+        let content = &mut self.told.get_or_insert_default().content;
         let place = match part {
-            Part::Args => &mut self.content.args,
-            Part::Error => &mut self.content.error,
-            Part::Prompt => &mut self.content.prompt,
-            Part::Output => &mut self.content.output,
-            Part::Result => &mut self.content.result,
+            Part::Args => &mut content.args,
+            Part::Error => &mut content.error,
+            Part::Prompt => &mut content.prompt,
+            Part::Output => &mut content.output,
+            Part::Result => &mut content.result,
         };
         *place = Some(raw);
     }

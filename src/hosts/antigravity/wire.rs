@@ -57,6 +57,13 @@ pub struct Scanner<F> {
     field: Option<Target>,
     key: Vec<u8>,
     kept: Vec<u8>,
+    /// In a box, since most hooks keep none.
+    content: Option<Box<ContentKeeper>>,
+}
+
+/// Keeps the bytes of values that are content.
+#[derive(Debug)]
+struct ContentKeeper {
     wanted: Wanted,
     /// The content that the value after the key is, if it is wanted.
     part: Option<Part>,
@@ -65,9 +72,37 @@ pub struct Scanner<F> {
     whole: bool,
 }
 
+impl ContentKeeper {
+    fn new(wanted: Wanted) -> Option<Box<Self>> {
+        (wanted != Wanted::default()).then(|| Box::new(Self { wanted, part: None, raw: Vec::new(), whole: true }))
+    }
+
+    /// Keeps the bytes that were just taken, if they are of a value that is content; gives the value at its end.
+    fn keep(&mut self, from: Place, to: Place, before: &[u8], after: &[u8]) -> Option<(Part, Raw)> {
+        let part = self.part?;
+        match (from, to) {
+            // Not in the value yet.
+            (Place::Key { .. } | Place::Colon, _) | (Place::Value, Place::Value) => return None,
+            _ => {}
+        }
+        let (taken, _) = before.split_at(before.len() - after.len());
+        let room = CONTENT_BYTES.saturating_sub(self.raw.len());
+        let (fits, cut) = taken.split_at(room.min(taken.len()));
+        self.raw.extend_from_slice(fits);
+        self.whole &= cut.is_empty();
+        if !matches!(to, Place::Member | Place::Bad) {
+            return None;
+        }
+        self.part = None;
+        let raw = std::mem::take(&mut self.raw);
+        let whole = std::mem::replace(&mut self.whole, true);
+        (!is_nothing(&raw)).then(|| (part, Raw::new(raw, whole)))
+    }
+}
+
 impl<F: Fields> Scanner<F> {
     /// Starts before the first byte; keeps the content that is `wanted`.
-    pub const fn new(fields: F, wanted: Wanted) -> Self {
+    pub fn new(fields: F, wanted: Wanted) -> Self {
         Self {
             fields,
             place: Place::Start,
@@ -77,10 +112,7 @@ impl<F: Fields> Scanner<F> {
             field: None,
             key: Vec::new(),
             kept: Vec::new(),
-            wanted,
-            part: None,
-            raw: Vec::new(),
-            whole: true,
+            content: ContentKeeper::new(wanted),
         }
     }
 
@@ -107,35 +139,15 @@ impl<F: Fields> Scanner<F> {
                 Place::NestedText { depth, escaped } => nested_text(rest, depth, escaped),
                 Place::Done | Place::Bad => return self.progress(),
             };
-            if let Some(part) = self.part {
-                self.keep_content(part, place, rest, left);
+            if let Some(content) = &mut self.content
+                && let Some((part, raw)) = content.keep(self.place, place, rest, left)
+            {
+                self.fields.content(part, raw);
             }
             self.place = place;
             rest = left;
         }
         self.progress()
-    }
-
-    /// Keeps the bytes that were just taken, if they are of a value that is content; hands the value over at its end.
-    fn keep_content(&mut self, part: Part, next: Place, before: &[u8], after: &[u8]) {
-        match (self.place, next) {
-            // Not in the value yet.
-            (Place::Key { .. } | Place::Colon, _) | (Place::Value, Place::Value) => return,
-            _ => {}
-        }
-        let (taken, _) = before.split_at(before.len() - after.len());
-        let room = CONTENT_BYTES.saturating_sub(self.raw.len());
-        let (fits, cut) = taken.split_at(room.min(taken.len()));
-        self.raw.extend_from_slice(fits);
-        self.whole &= cut.is_empty();
-        if matches!(next, Place::Member | Place::Bad) {
-            self.part = None;
-            let raw = std::mem::take(&mut self.raw);
-            let whole = std::mem::replace(&mut self.whole, true);
-            if !is_nothing(&raw) {
-                self.fields.content(part, Raw::new(raw, whole));
-            }
-        }
     }
 
     const fn progress(&self) -> Progress {
@@ -179,7 +191,9 @@ impl<F: Fields> Scanner<F> {
     fn key_byte(&mut self, byte: u8, escaped: bool) -> Place {
         if !escaped && byte == b'"' {
             self.field = target(self.in_tool_call, &self.key);
-            self.part = part(self.in_tool_call, &self.key, self.wanted);
+            if let Some(content) = &mut self.content {
+                content.part = part(self.in_tool_call, &self.key, content.wanted);
+            }
             return Place::Colon;
         }
         if self.key.len() <= KEY_BYTES {
