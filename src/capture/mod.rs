@@ -46,10 +46,13 @@ pub enum CaptureError {
 pub fn observe(host: &dyn Host, event: &str) -> Result<(), CaptureError> {
     let clocks = sys::clocks();
     sys::create_private_files();
+    let mut scan = host.scan(event);
     // Before the payload is read, because they say what to keep of it.
     let gathered = sources::gather();
     let settings = config::resolve(&gathered);
-    let mut scan = host.scan(event, settings.wanted());
+    if let Some(scan) = &mut scan {
+        scan.want(settings.wanted());
+    }
     stdin::read(scan.as_deref_mut());
     if settings.disabled.is_some() {
         return Ok(());

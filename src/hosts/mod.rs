@@ -17,8 +17,8 @@ pub trait Host: Sync + std::panic::RefUnwindSafe {
     /// The exact bytes the agent must read on our stdout. Depends on the command line alone.
     fn reply(&self, event: &str, reply_option: Option<&str>) -> &'static [u8];
 
-    /// Starts reading the payload of an event, with the content that is wanted; None for an event we do not model.
-    fn scan(&self, event: &str, wanted: Wanted) -> Option<Box<dyn Scan>>;
+    /// Starts reading the payload of an event; None for an event we do not model.
+    fn scan(&self, event: &str) -> Option<Box<dyn Scan>>;
 
     /// Whether a process of this name can be the agent.
     fn is_agent(&self, process_name: &str) -> bool;
@@ -26,6 +26,9 @@ pub trait Host: Sync + std::panic::RefUnwindSafe {
 
 /// Reads one payload piece by piece, in bounded memory.
 pub trait Scan {
+    /// Asks for content, too; none is kept else. Before the first [`feed`](Self::feed).
+    fn want(&mut self, wanted: Wanted);
+
     /// Takes the next bytes. Nothing is expected after [`Progress::Complete`] or [`Progress::Invalid`].
     fn feed(&mut self, bytes: &[u8]) -> Progress;
 

@@ -50,7 +50,8 @@ fn spans(allowed: &Allowed, settings: &str, field: &str, value: &Json) -> Vec<Sp
     let mut conversation = Conversation::new(Origin::default());
     let mut spans = Vec::new();
     for (at, name) in ["PreInvocation", "PreToolUse", "PostToolUse", "PostInvocation", "Stop"].into_iter().enumerate() {
-        let mut scan = hosts::find("antigravity").unwrap().scan(name, wanted).unwrap();
+        let mut scan = hosts::find("antigravity").unwrap().scan(name).unwrap();
+        scan.want(wanted);
         scan.feed(payload.as_bytes());
         let event = redact::event(scan.finish().unwrap().event, allowed);
         let ns = u64::try_from(at + 1).unwrap() * 1_000_000_000;
@@ -204,7 +205,8 @@ fn the_example_is_what_the_program_makes_of_it() {
     let mut text = page.text.clone();
     for (marker, settings) in [("example: off", ""), ("example: on", "FI_HOOK_CAPTURE_CONTENT=args,errors")] {
         let resolved = examples::resolve(settings, Sources::default());
-        let mut scan = hosts::find("antigravity").unwrap().scan("PostToolUse", resolved.wanted()).unwrap();
+        let mut scan = hosts::find("antigravity").unwrap().scan("PostToolUse").unwrap();
+        scan.want(resolved.wanted());
         scan.feed(payload.as_bytes());
         let allowed = Allowed { content: resolved.capture, digest_key: None };
         let event = redact::event(scan.finish().unwrap().event, &allowed);

@@ -149,7 +149,8 @@ fn agent_of(pid: &Value) -> Agent {
 
 /// What the hook process makes of a payload.
 fn event_of(name: &str, payload: &Value) -> Event<Raw> {
-    let mut scan = hosts::find("antigravity").unwrap().scan(name, Wanted::ALL).unwrap();
+    let mut scan = hosts::find("antigravity").unwrap().scan(name).unwrap();
+    scan.want(Wanted::ALL);
     assert_eq!(scan.feed(payload.to_string().as_bytes()), Progress::Complete);
     scan.finish().unwrap().event
 }

@@ -10,7 +10,6 @@ mod text;
 pub mod wire;
 
 use super::{Host, Scan};
-use crate::event::Wanted;
 
 /// The events of agy's hooks (1.0.1 to 1.5); names of other agents' events are accepted by agy and never fire.
 pub const EVENTS: &[&str] = &["SessionStart", "PreInvocation", "PreToolUse", "PostToolUse", "PostInvocation", "Stop"];
@@ -28,9 +27,9 @@ impl Host for Antigravity {
         reply::bytes(event, reply_option)
     }
 
-    fn scan(&self, event: &str, wanted: Wanted) -> Option<Box<dyn Scan>> {
+    fn scan(&self, event: &str) -> Option<Box<dyn Scan>> {
         let event = EVENTS.iter().copied().find(|known| *known == event)?;
-        Some(Box::new(payload::PayloadScan::new(event, wanted)))
+        Some(Box::new(payload::PayloadScan::new(event)))
     }
 
     fn is_agent(&self, process_name: &str) -> bool {

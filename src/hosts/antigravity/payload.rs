@@ -15,12 +15,16 @@ pub(super) struct PayloadScan {
 }
 
 impl PayloadScan {
-    pub(super) fn new(event: &'static str, wanted: Wanted) -> Self {
-        Self { event, scanner: Scanner::new(Payload::EMPTY, of_use(event, wanted)) }
+    pub(super) const fn new(event: &'static str) -> Self {
+        Self { event, scanner: Scanner::new(Payload::EMPTY) }
     }
 }
 
 impl Scan for PayloadScan {
+    fn want(&mut self, wanted: Wanted) {
+        self.scanner.want(of_use(self.event, wanted));
+    }
+
     fn feed(&mut self, bytes: &[u8]) -> Progress {
         self.scanner.feed(bytes)
     }

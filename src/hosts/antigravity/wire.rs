@@ -101,8 +101,8 @@ impl ContentKeeper {
 }
 
 impl<F: Fields> Scanner<F> {
-    /// Starts before the first byte; keeps the content that is `wanted`.
-    pub fn new(fields: F, wanted: Wanted) -> Self {
+    /// Starts before the first byte.
+    pub const fn new(fields: F) -> Self {
         Self {
             fields,
             place: Place::Start,
@@ -112,8 +112,13 @@ impl<F: Fields> Scanner<F> {
             field: None,
             key: Vec::new(),
             kept: Vec::new(),
-            content: ContentKeeper::new(wanted),
+            content: None,
         }
+    }
+
+    /// Keeps content, too, of the values to come.
+    pub fn want(&mut self, wanted: Wanted) {
+        self.content = ContentKeeper::new(wanted);
     }
 
     /// What was kept, and whether the payload was complete.

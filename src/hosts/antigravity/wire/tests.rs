@@ -24,7 +24,7 @@ impl Fields for Seen {
 }
 
 fn scan(bytes: &[u8]) -> (Vec<(Field, String)>, Progress) {
-    let mut scanner = Scanner::new(Seen::default(), Wanted::default());
+    let mut scanner = Scanner::new(Seen::default());
     scanner.feed(bytes);
     let (seen, progress) = scanner.finish();
     (seen.0, progress)
@@ -94,7 +94,7 @@ fn what_is_no_object_is_told_at_once() {
 
 #[test]
 fn memory_stays_bounded_for_deep_and_long_values() {
-    let mut scanner = Scanner::new(Seen::default(), Wanted::default());
+    let mut scanner = Scanner::new(Seen::default());
     scanner.feed(br#"{"x":"#);
     for _ in 0..1000 {
         scanner.feed(&[b'['; 1000]);
@@ -113,7 +113,8 @@ fn memory_stays_bounded_for_deep_and_long_values() {
 }
 
 fn contents(bytes: &[u8], wanted: Wanted) -> (Vec<(Part, Raw)>, Progress) {
-    let mut scanner = Scanner::new(Seen::default(), wanted);
+    let mut scanner = Scanner::new(Seen::default());
+    scanner.want(wanted);
     scanner.feed(bytes);
     let (seen, progress) = scanner.finish();
     (seen.1, progress)
@@ -160,7 +161,8 @@ fn nothing_is_no_content() {
 #[test]
 fn content_is_cut_and_what_follows_is_read() {
     for (open, close) in [("\"", "\""), ("[\"", "\"]")] {
-        let mut scanner = Scanner::new(Seen::default(), Wanted::ALL);
+        let mut scanner = Scanner::new(Seen::default());
+        scanner.want(Wanted::ALL);
         scanner.feed(br#"{"result":"#);
         scanner.feed(open.as_bytes());
         for _ in 0..1000 {
@@ -184,7 +186,7 @@ proptest! {
         for sample in [&bytes[..], &payload[..]] {
             let whole = scan(sample);
             let (first, second) = sample.split_at(cut.min(sample.len()));
-            let mut scanner = Scanner::new(Seen::default(), Wanted::default());
+            let mut scanner = Scanner::new(Seen::default());
             scanner.feed(first);
             scanner.feed(second);
             let (seen, progress) = scanner.finish();
@@ -201,7 +203,8 @@ proptest! {
         for sample in [payload.as_bytes(), &hostile[..]] {
             let whole = contents(sample, Wanted::ALL);
             let (first, second) = sample.split_at(cut.min(sample.len()));
-            let mut scanner = Scanner::new(Seen::default(), Wanted::ALL);
+            let mut scanner = Scanner::new(Seen::default());
+        scanner.want(Wanted::ALL);
             scanner.feed(first);
             scanner.feed(second);
             let (seen, progress) = scanner.finish();
