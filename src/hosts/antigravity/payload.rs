@@ -15,7 +15,7 @@ pub(super) struct PayloadScan {
 }
 
 impl PayloadScan {
-    pub(super) const fn new(event: &'static str) -> Self {
+    pub(super) fn new(event: &'static str) -> Self {
         Self { event, scanner: Scanner::new(Payload::EMPTY) }
     }
 }

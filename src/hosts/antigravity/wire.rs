@@ -15,6 +15,8 @@ pub const KEPT_BYTES: usize = 4096;
 pub const CONTENT_BYTES: usize = 64 * 1024;
 /// Most entries kept of a list of strings.
 pub const KEPT_ENTRIES: usize = 64;
+/// No usual value is longer: ids, names, paths.
+const USUAL_BYTES: usize = 176;
 /// Longer keys cannot be on the list.
 const KEY_BYTES: usize = 40;
 
@@ -102,7 +104,10 @@ impl ContentKeeper {
 
 impl<F: Fields> Scanner<F> {
     /// Starts before the first byte.
-    pub const fn new(fields: F) -> Self {
+    ///
+    /// Its buffers are made here and used for all keys and values. What the settings need in between is gone soon; these
+    /// stay, so musl's allocator does not give pages back only to ask for them again, four times in a hook.
+    pub fn new(fields: F) -> Self {
         Self {
             fields,
             place: Place::Start,
@@ -110,8 +115,8 @@ impl<F: Fields> Scanner<F> {
             in_list: false,
             entries: 0,
             field: None,
-            key: Vec::new(),
-            kept: Vec::new(),
+            key: Vec::with_capacity(KEY_BYTES + 1),
+            kept: Vec::with_capacity(USUAL_BYTES),
             content: None,
         }
     }
