@@ -15,8 +15,10 @@ pub const KEPT_BYTES: usize = 4096;
 pub const CONTENT_BYTES: usize = 64 * 1024;
 /// Most entries kept of a list of strings.
 pub const KEPT_ENTRIES: usize = 64;
-/// No usual value is longer: ids, names, paths.
-const USUAL_BYTES: usize = 176;
+/// Bytes there is room for from the beginning. No usual value is longer, and not much less may it be: musl gives out half
+/// pages for this, and as long as one is in use it does not give that page back to the system, only to ask for it again
+/// with the next setting or field, eight system calls in all.
+const USUAL_BYTES: usize = 1500;
 /// Longer keys cannot be on the list.
 const KEY_BYTES: usize = 40;
 
@@ -105,8 +107,7 @@ impl ContentKeeper {
 impl<F: Fields> Scanner<F> {
     /// Starts before the first byte.
     ///
-    /// Its buffers are made here and used for all keys and values. What the settings need in between is gone soon; these
-    /// stay, so musl's allocator does not give pages back only to ask for them again, four times in a hook.
+    /// Its buffers are made here and used for all keys and values.
     pub fn new(fields: F) -> Self {
         Self {
             fields,
@@ -294,6 +295,7 @@ impl<F: Fields> Scanner<F> {
         if let Ok(word) = std::str::from_utf8(&word) {
             self.keep(Kept::Bare(word));
         }
+        self.kept = word;
         // The delimiter belongs to what surrounds the value.
         (self.after_value(), rest)
     }
