@@ -57,13 +57,15 @@
 mod content;
 mod digest;
 mod double;
+mod pass;
 
 use std::ops::Deref;
 
 pub use content::{REDACTED, Raw, Shape, Text, content};
 pub use digest::DigestKey;
+pub use pass::Allowed;
 
-use crate::event::{Action, Content, Digests, Event, Told, Wanted};
+use crate::event::{Action, Event};
 
 /// Most characters that are kept of a tool name, a model name or a termination reason.
 pub const NAME_CHARS: usize = 128;
@@ -92,15 +94,6 @@ impl<T> Deref for Redacted<T> {
     }
 }
 
-/// What the user allows.
-#[derive(Debug, Clone, Default)]
-pub struct Allowed {
-    /// The kinds of content that go on.
-    pub content: Wanted,
-    /// With a key, digests of arguments and errors are made, whether these go on or not.
-    pub digest_key: Option<DigestKey>,
-}
-
 /// Caps every name of an event and takes control characters out of it; redacts the content that is allowed to go on, and
 /// drops the rest.
 #[must_use]
@@ -118,25 +111,8 @@ pub fn event(event: Event<Raw>, allowed: &Allowed) -> Redacted<Event> {
         model: event.model.and_then(|model| optional_name(&model)),
         surface: event.surface,
         action,
-        told: event.told.and_then(|told| pass(told.content, allowed)),
+        told: event.told.and_then(|told| pass::pass(told.content, allowed)),
     })
-}
-
-fn pass(mut raw: Content<Raw>, allowed: &Allowed) -> Option<Box<Told>> {
-    if let Some(decoded) = raw.args.as_ref().and_then(double::decode) {
-        raw.args = Some(decoded);
-    }
-    let pass = |raw: &Option<Raw>, wanted, shape| raw.as_ref().filter(|_| wanted).map(|raw| content(raw, shape));
-    let wanted = allowed.content;
-    let content = Content {
-        args: pass(&raw.args, wanted.args, Shape::Json),
-        error: pass(&raw.error, wanted.errors, Shape::Plain),
-        prompt: pass(&raw.prompt, wanted.prompts, Shape::Plain),
-        output: pass(&raw.output, wanted.outputs, Shape::Plain),
-        result: pass(&raw.result, wanted.results, Shape::Json),
-    };
-    let digests = allowed.digest_key.as_ref().map_or(Digests::NONE, |key| key.digests(&raw));
-    Told { content, digests }.boxed()
 }
 
 fn optional_name(text: &str) -> Option<String> {
@@ -174,45 +150,5 @@ mod tests {
         let safe = event(raw, &Allowed::default());
         assert_eq!(safe.model, None);
         assert_eq!(safe.action, Action::PreToolUse(ToolStep { step: Some(1), tool: None, failed: false }));
-    }
-
-    #[test]
-    fn content_goes_on_only_by_its_own_word() {
-        let raw = || Some(Raw::new(b"\"x\"".to_vec(), true));
-        let content = Content { args: raw(), error: raw(), prompt: raw(), output: raw(), result: raw() };
-        let one = |set: fn(&mut Wanted)| {
-            let mut wanted = Wanted::default();
-            set(&mut wanted);
-            wanted
-        };
-        for (wanted, expected) in [
-            (Wanted::default(), [false; 5]),
-            (Wanted::ALL, [true; 5]),
-            (one(|wanted| wanted.args = true), [true, false, false, false, false]),
-            (one(|wanted| wanted.errors = true), [false, true, false, false, false]),
-            (one(|wanted| wanted.prompts = true), [false, false, true, false, false]),
-            (one(|wanted| wanted.outputs = true), [false, false, false, true, false]),
-            (one(|wanted| wanted.results = true), [false, false, false, false, true]),
-        ] {
-            let raw =
-                Event { told: Told::from(content.clone()).boxed(), ..Event::new("c".into(), Action::SessionStart) };
-            let safe = event(raw, &Allowed { content: wanted, digest_key: None });
-            let passed = &safe.told().content;
-            let there = [&passed.args, &passed.error, &passed.prompt, &passed.output, &passed.result];
-            assert_eq!(there.map(Option::is_some), expected, "{wanted:?}");
-            assert!(safe.told().digests.is_empty());
-        }
-    }
-
-    #[test]
-    fn debug_of_content_prints_lengths_only() {
-        let raw = Raw::new(b"\"hush hush\"".to_vec(), true);
-        let content = Content { args: Some(raw.clone()), error: Some(raw), ..Content::none() };
-        let raw = Event { told: Told::from(content).boxed(), ..Event::new("c".into(), Action::SessionStart) };
-        let before = format!("{raw:?}");
-        let safe = event(raw, &Allowed { content: Wanted::ALL, digest_key: Some(DigestKey::new([7; 32])) });
-        let after = format!("{safe:?} {:?}", DigestKey::new([7; 32]));
-        assert!(before.contains("11 bytes") && !before.contains("hush"), "{before}");
-        assert!(after.contains("Text(") && !after.contains("hush") && !after.contains("7, 7"), "{after}");
     }
 }
