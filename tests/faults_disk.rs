@@ -8,16 +8,14 @@ mod support;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, Output};
 
 use fi_hook_to_otlp::store::SCHEMA_VERSION;
-use rustix::fs::FlockOperation;
 use support::confined::Confined;
 use support::ledger::{assert_tools, flush, post, tool};
+use support::lock::HeldLock;
 use support::receiver::Receiver;
 use support::sandbox::{PROGRAM, Sandbox, eventually, feed};
 
@@ -36,22 +34,13 @@ fn assert_neutral(output: &Output) {
     assert_eq!((output.stdout.as_slice(), output.status.code()), (b"{}".as_slice(), Some(0)), "{output:?}");
 }
 
-/// Takes the sender's lock, so that hooks leave events and start nobody.
-fn hold_lock(profile: &Path) -> OwnedFd {
-    fs::create_dir_all(profile).unwrap();
-    fs::set_permissions(profile.parent().unwrap(), fs::Permissions::from_mode(0o700)).unwrap();
-    let lock = fs::File::create(profile.join("sender.lock")).unwrap();
-    rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
-    lock.into()
-}
-
 #[test]
 fn c8_a_full_disk_costs_no_event_that_was_in_the_spool() {
     let (sandbox, receiver) = (Sandbox::new(), Receiver::start());
     sandbox.settings(&settings(&receiver));
     let confined = Confined::new(&sandbox, FULL_DISK);
     let profile = confined.outside(&sandbox.profile());
-    let lock = hold_lock(&profile);
+    let lock = HeldLock::take(&profile);
     for step in 0..5 {
         assert_neutral(&confined.hook("PostToolUse", &post("c", step)));
     }
@@ -185,7 +174,7 @@ fn c7_a_record_that_is_cut_short_by_a_size_limit_is_none() {
 fn c7_garbage_in_the_spool_is_set_aside_and_a_newer_record_left_alone() {
     let (sandbox, receiver) = (Sandbox::new(), Receiver::start());
     sandbox.settings(&settings(&receiver));
-    let lock = hold_lock(&sandbox.profile());
+    let lock = HeldLock::take(&sandbox.profile());
     sandbox.hook("PostToolUse", post("c", 1).as_bytes());
     let inbox = sandbox.inbox();
     // As if they were the oldest.
@@ -247,7 +236,7 @@ fn c7_a_damaged_store_is_set_aside_also_by_flush() {
         let from = if whole { 0 } else { bytes.len() / 2 };
         bytes[from..].fill(b'#');
         fs::write(&store, bytes).unwrap();
-        let lock = hold_lock(&sandbox.profile());
+        let lock = HeldLock::take(&sandbox.profile());
         sandbox.hook("PostToolUse", post("c", 2).as_bytes());
         drop(lock);
         flush(&sandbox);

@@ -14,6 +14,7 @@ use fi_hook_to_otlp::sys;
 use support::chance::Chance;
 use support::crafted::{At, call, post_tool, record_by, stop};
 use support::ledger::{assert_tools, flush, post, tool};
+use support::lock::HeldLock;
 use support::receiver::Receiver;
 use support::sandbox::{Sandbox, eventually, kill};
 
@@ -112,8 +113,7 @@ fn c8_of_senders_that_race_for_the_lock_one_works() {
     sandbox.settings(&format!("OTEL_EXPORTER_OTLP_ENDPOINT={}\nFI_HOOK_IDLE_SECONDS=0\n", receiver.url()));
     let mut expected = BTreeSet::new();
     for round in 0..5 {
-        let lock = fs::File::create(sandbox.inbox().join("../../sender.lock")).unwrap();
-        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        let lock = HeldLock::take(&sandbox.profile());
         for step in round * 10..round * 10 + 10 {
             sandbox.hook("PostToolUse", post("c", step).as_bytes());
             expected.insert(tool("c", step));

@@ -8,6 +8,7 @@ mod support;
 use std::fs;
 
 use serde_json::{Map, Value};
+use support::lock::HeldLock;
 use support::receiver::Receiver;
 use support::sandbox::{Sandbox, eventually, feed};
 
@@ -89,9 +90,7 @@ fn no_content_reaches_disk_wire_or_process_words() {
         log.display()
     ));
     // While somebody else holds the sender's lock, everything stays in the spool, where it can be looked at.
-    fs::create_dir_all(sandbox.profile()).unwrap();
-    let lock = fs::File::create(sandbox.profile().join("sender.lock")).unwrap();
-    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let lock = HeldLock::take(&sandbox.profile());
     let payloads = planted();
     for (event, payload) in &payloads {
         feed(sandbox.command(&["hook", "antigravity", event]).spawn().unwrap(), payload);

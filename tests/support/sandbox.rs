@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use fi_hook_to_otlp::store::{Store, StoredSpan};
 use tempfile::TempDir;
 
+use super::lock::HeldLock;
+
 /// The program under test, as cargo built it.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_fi-hook-to-otlp");
 
@@ -104,12 +106,8 @@ impl Sandbox {
     /// Kills the sender and waits until its lock is free: a dying process has no words in /proc any more while it still
     /// holds its files.
     pub(crate) fn kill_sender(&self) {
-        let lock = fs::File::open(self.profile().join("sender.lock")).unwrap();
-        eventually("the lock is free", || {
-            // Again and again: one that was only just forked does not look like a sender yet.
-            self.senders().into_iter().for_each(kill);
-            rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).ok()
-        });
+        // Again and again: one that was only just forked does not look like a sender yet.
+        drop(HeldLock::take_while(&self.profile(), || self.senders().into_iter().for_each(kill)));
     }
 
     /// The only profile's folder.
