@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::Signal;
 
 use super::agents::Agents;
-use super::ingest::{Ingest, Left};
+use super::ingest::{Around, Ingest, Left};
 use super::life::{self, Work};
 use super::log::SenderLog;
 use super::stamp::Stamp;
@@ -160,7 +160,8 @@ impl<'a> Sender<'a> {
         let boot_id = sys::boot_id();
         self.follow_wall_clock(clocks, &boot_id)?;
         let options = self.settings.options();
-        let round = self.ingest.round(self.dir, &mut self.store, &self.open, &options, clocks, &boot_id)?;
+        let around = Around { open: &self.open, options: &options, now: clocks, boot_id: &boot_id };
+        let round = self.ingest.round(self.dir, &mut self.store, &around)?;
         if round.files > 0 {
             self.active = Instant::now();
         }
