@@ -103,6 +103,13 @@ impl Sandbox {
             .collect()
     }
 
+    /// Waits until no sender lives and none is about to: one that was only just forked does not look like a sender yet,
+    /// but has the lock.
+    pub(crate) fn senders_end(&self) {
+        drop(HeldLock::take(&self.profile()));
+        eventually("the sender ends", || self.senders().is_empty().then_some(()));
+    }
+
     /// Kills the sender and waits until its lock is free: a dying process has no words in /proc any more while it still
     /// holds its files.
     pub(crate) fn kill_sender(&self) {
