@@ -264,3 +264,24 @@ fn settled_spans_go_after_their_time_and_conversations_long_after() {
     store.sweep(NOW + 1, NOW).unwrap();
     assert!(store.conversations().unwrap().is_empty());
 }
+
+#[test]
+fn a_row_that_cannot_be_read_keeps_no_other_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(folder.path()).unwrap();
+    with_spans(&mut store, "one", &tools(1..4));
+    with_spans(&mut store, "two", &tools(4..6));
+    store.db.execute("UPDATE spans SET body = '{\"trace' WHERE id IN (2, 4, 5)", []).unwrap();
+    store.db.execute("UPDATE conversations SET state = 'x' WHERE id = 'one'", []).unwrap();
+    let batch = store.next_batch(NOW).unwrap().unwrap();
+    assert_eq!(names(&batch), ["span 1", "span 3"]);
+    store.settle(&batch, Settled::Delivered, &DeliveryState::default(), NOW).unwrap();
+    assert!(store.next_batch(NOW).unwrap().is_none(), "nothing of the other batch can be read");
+    let fold = store.fold(NOW).unwrap();
+    assert_eq!(fold.conversation("one", &Origin::default()).unwrap(), Conversation::new(Origin::default()));
+    fold.commit().unwrap();
+    assert_eq!(store.conversations().unwrap().len(), 1);
+    assert_eq!(store.waiting().unwrap().spans, 0);
+    let counters = store.counters().unwrap();
+    assert_eq!((counters["span_unreadable"], counters["conversation_unreadable"]), (3, 1));
+}
