@@ -20,7 +20,7 @@ use support::chance::Chance;
 use support::ledger::{assert_tools, flush, ordered, post, tool};
 use support::lock::HeldLock;
 use support::receiver::{Received, Receiver, Reply};
-use support::sandbox::{PROGRAM, Sandbox, eventually, kill};
+use support::sandbox::{PROGRAM, Sandbox, Until, eventually, kill};
 
 const KILLS: usize = 200;
 
@@ -74,6 +74,7 @@ fn c4_c7_a_sender_killed_two_hundred_times_loses_and_doubles_nothing() {
     std::thread::scope(|scope| {
         let mut pauses = chance.branch();
         let (sandbox, over) = (&sandbox, &over);
+        let playing = Until(over);
         let agent = scope.spawn(move || {
             let mut played = BTreeSet::new();
             for step in 1.. {
@@ -98,7 +99,7 @@ fn c4_c7_a_sender_killed_two_hundred_times_loses_and_doubles_nothing() {
                 changes += 1;
             }
         }
-        over.store(true, Ordering::Relaxed);
+        drop(playing);
         expected.extend(agent.join().unwrap());
     });
     receiver.otherwise(Reply::ok());

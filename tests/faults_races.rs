@@ -16,7 +16,7 @@ use support::crafted::{At, call, post_tool, record_by, stop};
 use support::ledger::{assert_tools, flush, post, tool};
 use support::lock::HeldLock;
 use support::receiver::Receiver;
-use support::sandbox::{Sandbox, eventually, kill};
+use support::sandbox::{Sandbox, Until, eventually, kill};
 
 /// Starts a hook whose payload is there at once, so that all of them run at the same time.
 fn start(sandbox: &Sandbox, environment: &[(&str, String)], conversation: &str, step: u64) -> Child {
@@ -34,6 +34,7 @@ fn start(sandbox: &Sandbox, environment: &[(&str, String)], conversation: &str, 
 fn killing_senders<T>(sandbox: &Sandbox, seed: u64, work: impl FnOnce() -> T) -> (T, usize) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let working = Until(&over);
         let killer = scope.spawn(|| {
             let (mut chance, mut kills) = (Chance::seeded(seed), 0);
             while !over.load(Ordering::Relaxed) {
@@ -45,7 +46,7 @@ fn killing_senders<T>(sandbox: &Sandbox, seed: u64, work: impl FnOnce() -> T) ->
             kills
         });
         let done = work();
-        over.store(true, Ordering::Relaxed);
+        drop(working);
         (done, killer.join().unwrap())
     })
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fi_hook_to_otlp::store::{Store, StoredSpan};
@@ -160,6 +161,15 @@ impl Drop for Sandbox {
         for pid in self.senders() {
             kill(pid);
         }
+    }
+}
+
+/// Says so when it goes, also by a failure: threads that play until then would else keep a failed test for ever.
+pub(crate) struct Until<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for Until<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
