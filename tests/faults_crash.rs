@@ -254,7 +254,7 @@ fn c8_a_record_over_which_senders_die_is_set_aside_and_the_rest_is_delivered() {
     let mut names: Vec<_> =
         fs::read_dir(sandbox.inbox()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
-    fs::write(sandbox.profile().join("spool/folding"), format!("6 0 {}", names[1])).unwrap();
+    fs::write(sandbox.profile().join("spool/folding"), format!("1\n6 0 {}", names[1])).unwrap();
     drop(lock);
     flush(&sandbox);
     assert_tools(&receiver, &[0, 1, 3].into_iter().map(|step| tool("c", step)).collect());

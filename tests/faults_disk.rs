@@ -192,7 +192,7 @@ fn c7_garbage_in_the_spool_is_set_aside_and_a_newer_record_left_alone() {
     // A sender died while it read all of them.
     let all: Vec<_> =
         fs::read_dir(&inbox).unwrap().map(|file| format!("0 0 {}", file.unwrap().file_name().display())).collect();
-    fs::write(sandbox.profile().join("spool/folding"), all.join("\n")).unwrap();
+    fs::write(sandbox.profile().join("spool/folding"), format!("{}\n{}", all.len(), all.join("\n"))).unwrap();
     drop(lock);
     sandbox.hook("PostToolUse", post("c", 2).as_bytes());
     eventually("the others arrive", || (receiver.accepted_spans().len() >= 2).then_some(()));

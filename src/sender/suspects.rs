@@ -1,9 +1,9 @@
 //! A record that kills every sender must not stop the others: the names of the files that are being folded stand in a
-//! file while they are. A sender that finds such a file takes those one by one. A death alone is no proof, since senders
-//! are killed from outside, too: after three the file waits while the others go on, and it is set aside only when senders
-//! died over it alone six times, minutes apart.
+//! file while they are. A sender that finds such a file takes half as many at a time, so that a few deaths find the record.
+//! A death is no proof, since senders are killed from outside, too: after three over one file alone it waits while the
+//! others go on, and it is set aside only when senders died over it alone six times, minutes apart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,6 +38,8 @@ impl Deaths {
 #[derive(Debug, Default)]
 pub(super) struct Suspects {
     deaths: BTreeMap<String, Deaths>,
+    /// Most files of a round while there are suspects.
+    most: usize,
 }
 
 /// What has to wait.
@@ -55,29 +57,33 @@ impl Suspects {
         let Ok(text) = fs::read_to_string(place(dir)) else {
             return Self::default();
         };
-        let entries = text.lines().filter_map(|line| {
+        let mut lines = text.lines();
+        // Less than the one that died had taken: also so that a round is over before whoever kills comes again.
+        let most = lines.next().and_then(|size| size.parse().ok()).unwrap_or(0usize) / 2;
+        let entries = lines.filter_map(|line| {
             let mut words = line.splitn(3, ' ');
             let deaths = Deaths { alone: words.next()?.parse().ok()?, last_ns: words.next()?.parse().ok()? };
             Some((words.next()?.to_owned(), deaths))
         });
-        Self { deaths: entries.collect() }
+        Self { deaths: entries.collect(), most: most.max(1) }
     }
 
-    /// Leaves only one file for this round while there are suspects among `names`, and none that has to wait.
+    /// Leaves only a few files for this round while there are suspects among `names`, and none that has to wait.
     pub(super) fn isolate(&mut self, names: &mut Vec<String>, now_ns: u64) -> Waiting {
-        self.deaths.retain(|name, _| names.contains(name));
+        if self.deaths.is_empty() {
+            return Waiting::default();
+        }
+        let there: HashSet<&String> = names.iter().collect();
+        self.deaths.retain(|name, _| there.contains(name));
         let waits: BTreeMap<_, _> =
             self.deaths.iter().filter_map(|(name, deaths)| Some((name, deaths.wait(now_ns)?))).collect();
         names.retain(|name| !waits.contains_key(name));
         let next = waits.values().min().copied();
-        let Some(first) = self.deaths.keys().find(|name| !waits.contains_key(name)) else {
-            return Waiting { more: false, next };
-        };
-        // In order of names: what comes before a suspect goes first, then the suspect alone.
-        let before = names.iter().take_while(|name| *name < first).count();
-        let most = names.len();
-        names.truncate(before.max(1));
-        Waiting { more: names.len() < most, next }
+        let ready = names.len();
+        if self.deaths.len() > waits.len() {
+            names.truncate(self.most);
+        }
+        Waiting { more: names.len() < ready, next }
     }
 
     /// Somebody asks for what is there: nothing waits any longer.
@@ -102,25 +108,26 @@ impl Suspects {
         for name in names {
             noted.entry(name.clone()).or_default();
         }
-        note(dir, &noted);
+        note(dir, names.len(), &noted);
         false
     }
 
     /// The round over these files is over, and nobody died.
     pub(super) fn end(&mut self, dir: &ProfileDir, names: &[String]) {
         self.deaths.retain(|name, _| !names.contains(name));
-        note(dir, &self.deaths);
+        note(dir, self.most * 2, &self.deaths);
     }
 }
 
-fn note(dir: &ProfileDir, deaths: &BTreeMap<String, Deaths>) {
+/// Writes how many files are being folded, and every suspect with its deaths.
+fn note(dir: &ProfileDir, files: usize, deaths: &BTreeMap<String, Deaths>) {
     // Without the note a death is not told apart, which is no reason not to fold.
     if deaths.is_empty() {
         let _ = fs::remove_file(place(dir));
         return;
     }
     let lines = deaths.iter().map(|(name, deaths)| format!("{} {} {name}", deaths.alone, deaths.last_ns));
-    let _ = fs::write(place(dir), lines.collect::<Vec<_>>().join("\n"));
+    let _ = fs::write(place(dir), format!("{files}\n{}", lines.collect::<Vec<_>>().join("\n")));
 }
 
 fn place(dir: &ProfileDir) -> PathBuf {
@@ -176,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_deadly_file_lets_the_others_pass_and_is_set_aside_in_the_end() {
-        assert_eq!(play("a b c d", |name, _| name == "c"), (names("a b d"), names("c"), 7));
+        assert_eq!(play("a b c d", |name, _| name == "c"), (names("a b d"), names("c"), 8));
     }
 
     #[test]
@@ -186,16 +193,24 @@ mod tests {
     }
 
     #[test]
+    fn one_deadly_file_of_a_thousand_is_found_in_a_few_deaths() {
+        let all: Vec<_> = (0..1000).map(|number| format!("f{number:03}")).collect();
+        let (folded, aside, deaths) = play(&all.join(" "), |name, _| name == "f700");
+        assert_eq!((folded.len(), aside), (999, names("f700")));
+        assert!(deaths <= 16, "{deaths} deaths");
+    }
+
+    #[test]
     fn whoever_asks_does_not_wait_and_a_clock_set_back_makes_nobody_wait() {
         let (_base, dir) = folder();
-        fs::write(place(&dir), format!("4 {} b", 100 * SECOND)).unwrap();
+        fs::write(place(&dir), format!("1\n4 {} b", 100 * SECOND)).unwrap();
         let waiting = |suspects: &mut Suspects, now_ns| {
             let mut round = names("a b");
             (suspects.isolate(&mut round, now_ns).next, round)
         };
         let mut suspects = Suspects::left_behind(&dir);
         assert_eq!(waiting(&mut suspects, 101 * SECOND), (Some(Duration::from_secs(39)), names("a")));
-        assert_eq!(waiting(&mut suspects, 99 * SECOND), (None, names("a")), "first what comes before it");
+        assert_eq!(waiting(&mut suspects, 99 * SECOND), (None, names("a")), "one at a time, in order");
         suspects.hurry();
         let mut round = names("b");
         assert_eq!(suspects.isolate(&mut round, 101 * SECOND), Waiting::default());
