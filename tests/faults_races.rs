@@ -146,7 +146,7 @@ fn c4_an_agent_that_is_gone_closes_nothing_before_its_last_event_is_folded() {
     let mut gone = std::process::Command::new("true").spawn().unwrap();
     gone.wait().unwrap();
     let own = sys::process(std::process::id()).unwrap();
-    let agent = || Some(Agent { pid: gone.id(), namespace: own.namespace, marked: true });
+    let agent = || Some(Agent { pid: gone.id(), started_ns: own.started_ns, namespace: own.namespace, marked: true });
     // So many that folding takes longer than the sender waits for an agent's last words.
     let (now, boot) = (sys::clocks(), sys::boot_id());
     let leave = |number: u64, action| {

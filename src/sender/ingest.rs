@@ -40,6 +40,8 @@ pub(super) struct Round {
     pub(super) flush: bool,
     /// Whether more are ready now.
     pub(super) more: bool,
+    /// Whether one waits that senders died over: its session must not be closed before it.
+    pub(super) waits: bool,
     /// When the next file is ready; zero if more are ready now.
     pub(super) next: Option<Duration>,
 }
@@ -107,7 +109,7 @@ impl Ingest {
         let waiting = self.suspects.isolate(&mut names, around.now.realtime_ns);
         let more = waiting.more || more;
         if names.is_empty() && self.removed.is_empty() {
-            return Ok(Round { next: waiting.next, ..Round::default() });
+            return Ok(Round { next: waiting.next, waits: waiting.next.is_some(), ..Round::default() });
         }
         let round = self.fold(dir, store, &names, around);
         // Not only when all went well: a store that refuses is no death.
@@ -119,6 +121,7 @@ impl Ingest {
         let next = [round.next, waiting.next].into_iter().flatten().min();
         let soon = more || round.flush && waiting.next.is_some();
         round.more = more;
+        round.waits = waiting.next.is_some();
         round.next = if soon { Some(Duration::ZERO) } else { next };
         Ok(round)
     }

@@ -112,7 +112,7 @@ fn arrival(conversation: usize, action: Action, at_ms: u64, late: u64, registrat
         realtime_ns: clocks.realtime_ns,
         boottime_ns: clocks.boottime_ns,
         boot_id: BOOT.into(),
-        agent: Some(Agent { pid: 7, namespace: 1, marked: true }),
+        agent: Some(Agent { pid: 7, started_ns: 1, namespace: 1, marked: true }),
         registration,
         traceparent: None,
     };

@@ -137,6 +137,9 @@ impl<'a> Sender<'a> {
     /// Builds the exporter for the destination of the settings, if there is one.
     fn connect(&mut self) {
         self.exporter = None;
+        for problem in &self.settings.problems {
+            self.log.line(format_args!("settings problem={:?}", problem.to_string()));
+        }
         if self.settings.destination.route().is_none() {
             return self.log.line(format_args!("destination {}", self.settings.destination));
         }
@@ -177,7 +180,7 @@ impl<'a> Sender<'a> {
         self.watch_agents(&boot_id);
         let now = Now { realtime_ns: clocks.realtime_ns, boottime_ns: clocks.boottime_ns, boot_id };
         // What lies in the spool may belong to a session that seems to be over.
-        if !round.more {
+        if !round.more && !round.waits {
             sleep = sleep.min(self.close_sessions(&now, &options)?);
         }
         if self.flushing && !self.holding && !self.agents.any_gone() {
@@ -235,9 +238,8 @@ impl<'a> Sender<'a> {
 
     fn watch_agents(&mut self, boot_id: &str) {
         for conversation in self.open.values() {
-            let (boot, boottime_ns) = conversation.last_event_in_boot();
             for agent in conversation.agents() {
-                self.agents.observe(&agent, (boot == boot_id).then_some(boottime_ns));
+                self.agents.observe(&agent, conversation.last_boot() == boot_id);
             }
         }
         let open = &self.open;

@@ -1,7 +1,7 @@
 //! The sender's lock in a test's hand: while it is held, hooks leave their events and start nobody.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -14,9 +14,11 @@ pub(crate) struct HeldLock(fs::File);
 impl HeldLock {
     /// Takes the lock of the profile in that folder, which is made if need be; waits while `meanwhile` is done.
     pub(crate) fn take_while(profile: &Path, mut meanwhile: impl FnMut()) -> Self {
-        fs::create_dir_all(profile).unwrap();
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(profile).unwrap();
         fs::set_permissions(profile.parent().unwrap(), fs::Permissions::from_mode(0o700)).unwrap();
-        let lock = fs::File::create(profile.join("sender.lock")).unwrap();
+        let mut options = fs::OpenOptions::new();
+        let lock =
+            options.write(true).create(true).truncate(false).mode(0o600).open(profile.join("sender.lock")).unwrap();
         eventually("the lock is free", || {
             meanwhile();
             flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()

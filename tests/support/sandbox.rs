@@ -131,6 +131,17 @@ impl Sandbox {
         }
     }
 
+    /// How many tool spans all profiles have, in whatever state of delivery.
+    pub(crate) fn stored_tools(&self) -> usize {
+        let profiles = fs::read_dir(self.state()).unwrap().map(|profile| profile.unwrap().path());
+        let stores = profiles.filter_map(|profile| Store::open_read_only(&profile).ok().flatten());
+        let spans = stores.flat_map(|store| {
+            let conversations = store.conversations().unwrap_or_default();
+            conversations.iter().flat_map(|row| store.spans(&row.id).unwrap_or_default()).collect::<Vec<_>>()
+        });
+        spans.filter(|stored| stored.span.name.starts_with("tool_")).count()
+    }
+
     /// A counter of the store; 0 if it was never counted.
     pub(crate) fn counter(&self, name: &str) -> u64 {
         match Store::open_read_only(&self.profile()) {
