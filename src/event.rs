@@ -306,6 +306,10 @@ pub struct Capture {
 pub struct Agent {
     /// Process id in the hook's PID namespace; above 1.
     pub pid: u32,
+    /// CLOCK_BOOTTIME of its start, nanoseconds, rounded down to a clock tick: ids are used again, on a busy machine
+    /// within a minute.
+    #[serde(default)]
+    pub started_ns: u64,
     /// Device of the hook's `/proc`, which tells its PID namespace.
     pub namespace: u64,
     /// Whether ANTIGRAVITY_CONVERSATION_ID was set: then any ancestor was taken for the agent, else only a known name.

@@ -166,7 +166,7 @@ fn c8_delivered_spans_are_kept_a_week_to_be_looked_at() {
     sandbox.settings(&settings(&receiver, ""));
     leave(&sandbox, 0..10);
     flush(&sandbox);
-    eventually("the sender ends", || sandbox.senders().is_empty().then_some(()));
+    sandbox.senders_end();
     let tools = || sandbox.spans("c").iter().filter(|stored| stored.span.name.starts_with("tool_")).count();
     assert_eq!(tools(), 10);
     let week = 7u64 * 24 * 3600 * 1_000_000_000;

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fi_hook_to_otlp::store::{DeliveryState, Store};
 use support::certificates::Authority;
 use support::ledger::{assert_tools, flush, post, tool};
+use support::lock::HeldLock;
 use support::receiver::{Manner, Received, Receiver, Reply, Speaks};
 use support::sandbox::{Sandbox, eventually};
 
@@ -226,8 +227,7 @@ fn c5_without_a_secure_connection_or_an_address_spans_wait_for_other_settings() 
 
 /// Leaves `count` events while nobody sends, so that they go out as one batch.
 fn queue(sandbox: &Sandbox, count: u64) -> BTreeSet<String> {
-    let lock = std::fs::File::create(sandbox.inbox().join("../../sender.lock")).unwrap();
-    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let _lock = HeldLock::take(&sandbox.profile());
     (0..count).for_each(|step| drop(sandbox.hook("PostToolUse", post("c", step).as_bytes())));
     (0..count).map(|step| tool("c", step)).collect()
 }

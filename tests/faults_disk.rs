@@ -8,16 +8,14 @@ mod support;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, Output};
 
 use fi_hook_to_otlp::store::SCHEMA_VERSION;
-use rustix::fs::FlockOperation;
 use support::confined::Confined;
 use support::ledger::{assert_tools, flush, post, tool};
+use support::lock::HeldLock;
 use support::receiver::Receiver;
 use support::sandbox::{PROGRAM, Sandbox, eventually, feed};
 
@@ -36,22 +34,13 @@ fn assert_neutral(output: &Output) {
     assert_eq!((output.stdout.as_slice(), output.status.code()), (b"{}".as_slice(), Some(0)), "{output:?}");
 }
 
-/// Takes the sender's lock, so that hooks leave events and start nobody.
-fn hold_lock(profile: &Path) -> OwnedFd {
-    fs::create_dir_all(profile).unwrap();
-    fs::set_permissions(profile.parent().unwrap(), fs::Permissions::from_mode(0o700)).unwrap();
-    let lock = fs::File::create(profile.join("sender.lock")).unwrap();
-    rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
-    lock.into()
-}
-
 #[test]
 fn c8_a_full_disk_costs_no_event_that_was_in_the_spool() {
     let (sandbox, receiver) = (Sandbox::new(), Receiver::start());
     sandbox.settings(&settings(&receiver));
     let confined = Confined::new(&sandbox, FULL_DISK);
     let profile = confined.outside(&sandbox.profile());
-    let lock = hold_lock(&profile);
+    let lock = HeldLock::take(&profile);
     for step in 0..5 {
         assert_neutral(&confined.hook("PostToolUse", &post("c", step)));
     }
@@ -90,7 +79,7 @@ fn c13_a_read_only_disk_changes_no_reply_and_is_named() {
             let output = confined.command(&["flush"]).output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             // Else the file system is busy and cannot be made read-only.
-            eventually("the sender ends", || sandbox.senders().is_empty().then_some(()));
+            sandbox.senders_end();
         }
     }
     assert_tools(&receiver, &names([0, 2]));
@@ -185,7 +174,7 @@ fn c7_a_record_that_is_cut_short_by_a_size_limit_is_none() {
 fn c7_garbage_in_the_spool_is_set_aside_and_a_newer_record_left_alone() {
     let (sandbox, receiver) = (Sandbox::new(), Receiver::start());
     sandbox.settings(&settings(&receiver));
-    let lock = hold_lock(&sandbox.profile());
+    let lock = HeldLock::take(&sandbox.profile());
     sandbox.hook("PostToolUse", post("c", 1).as_bytes());
     let inbox = sandbox.inbox();
     // As if they were the oldest.
@@ -202,14 +191,14 @@ fn c7_garbage_in_the_spool_is_set_aside_and_a_newer_record_left_alone() {
     fs::write(inbox.join("README"), "none of ours").unwrap();
     // A sender died while it read all of them.
     let all: Vec<_> =
-        fs::read_dir(&inbox).unwrap().map(|file| format!("0 {}", file.unwrap().file_name().display())).collect();
-    fs::write(sandbox.profile().join("spool/folding"), all.join("\n")).unwrap();
+        fs::read_dir(&inbox).unwrap().map(|file| format!("0 0 {}", file.unwrap().file_name().display())).collect();
+    fs::write(sandbox.profile().join("spool/folding"), format!("{}\n{}", all.len(), all.join("\n"))).unwrap();
     drop(lock);
     sandbox.hook("PostToolUse", post("c", 2).as_bytes());
     eventually("the others arrive", || (receiver.accepted_spans().len() >= 2).then_some(()));
     assert_tools(&receiver, &names([1, 2]));
     // It lingers no time, and what it cannot read is no reason to stay.
-    eventually("the sender ends", || sandbox.senders().is_empty().then_some(()));
+    sandbox.senders_end();
     assert_eq!(sandbox.counter("spool_garbage"), 7);
     assert_eq!(fs::read_dir(sandbox.profile().join("spool/garbage")).unwrap().count(), 7);
     assert_eq!(fs::read(named(13)).unwrap(), br#"{"v":2,"anything":[]}"#);
@@ -231,7 +220,7 @@ fn c7_two_thousand_newer_records_do_not_hide_ours() {
     sandbox.hook("PostToolUse", post("c", 1).as_bytes());
     receiver.wait_for_spans(1);
     assert_tools(&receiver, &names([1]));
-    eventually("the sender ends", || sandbox.senders().is_empty().then_some(()));
+    sandbox.senders_end();
 }
 
 #[test]
@@ -241,13 +230,13 @@ fn c7_a_damaged_store_is_set_aside_also_by_flush() {
         sandbox.settings(&settings(&receiver));
         sandbox.hook("PostToolUse", post("c", 1).as_bytes());
         receiver.wait_for_spans(1);
-        eventually("the sender ends", || sandbox.senders().is_empty().then_some(()));
+        sandbox.senders_end();
         let store = sandbox.profile().join("store.db");
         let mut bytes = fs::read(&store).unwrap();
         let from = if whole { 0 } else { bytes.len() / 2 };
         bytes[from..].fill(b'#');
         fs::write(&store, bytes).unwrap();
-        let lock = hold_lock(&sandbox.profile());
+        let lock = HeldLock::take(&sandbox.profile());
         sandbox.hook("PostToolUse", post("c", 2).as_bytes());
         drop(lock);
         flush(&sandbox);
@@ -262,7 +251,7 @@ fn c7_a_newer_store_is_left_alone_and_its_events_wait() {
     sandbox.settings(&settings(&receiver));
     sandbox.hook("PostToolUse", post("c", 1).as_bytes());
     receiver.wait_for_spans(1);
-    eventually("the sender ends", || sandbox.senders().is_empty().then_some(()));
+    sandbox.senders_end();
     let set_version = |version: i64| {
         let db = rusqlite::Connection::open(sandbox.profile().join("store.db")).unwrap();
         db.pragma_update(None, "user_version", version).unwrap();
@@ -272,7 +261,7 @@ fn c7_a_newer_store_is_left_alone_and_its_events_wait() {
     let before = set_version(SCHEMA_VERSION + 1);
     for step in 2..4 {
         assert_neutral(&sandbox.hook("PostToolUse", post("c", step).as_bytes()));
-        eventually("the sender ends", || sandbox.senders().is_empty().then_some(()));
+        sandbox.senders_end();
     }
     let output = sandbox.command(&["flush", "--timeout", "2"]).output().unwrap();
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -295,7 +284,7 @@ fn c8_events_that_no_sender_can_fold_stay_within_the_bound() {
         fs::write(inbox.join(format!("{number:016x}-1-0000000000000001")), vec![b' '; 4096]).unwrap();
     }
     assert_neutral(&sandbox.hook("PostToolUse", post("c", 1).as_bytes()));
-    eventually("the sender ends", || sandbox.senders().is_empty().then_some(()));
+    sandbox.senders_end();
     let mut left: Vec<_> = fs::read_dir(&inbox).unwrap().map(|file| file.unwrap().file_name()).collect();
     left.sort();
     assert!((100..256).contains(&left.len()), "{} are left", left.len());
@@ -307,9 +296,8 @@ fn c7_a_store_that_is_locked_for_a_while_is_waited_for() {
     let (sandbox, receiver) = (Sandbox::new(), Receiver::start());
     sandbox.settings(&settings(&receiver));
     sandbox.hook("PostToolUse", post("c", 1).as_bytes());
-    eventually("the sender ends", || {
-        (sandbox.senders().is_empty() && receiver.accepted_spans().len() == 1).then_some(())
-    });
+    receiver.wait_for_spans(1);
+    sandbox.senders_end();
     let db = rusqlite::Connection::open(sandbox.profile().join("store.db")).unwrap();
     db.busy_timeout(std::time::Duration::from_secs(30)).unwrap();
     db.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -328,15 +316,14 @@ fn c8_a_store_that_refuses_is_not_taken_for_a_deadly_record() {
     let (sandbox, receiver) = (Sandbox::new(), Receiver::start());
     sandbox.settings(&settings(&receiver));
     sandbox.hook("PostToolUse", post("c", 1).as_bytes());
-    eventually("the sender ends", || {
-        (sandbox.senders().is_empty() && receiver.accepted_spans().len() == 1).then_some(())
-    });
+    receiver.wait_for_spans(1);
+    sandbox.senders_end();
     let db = rusqlite::Connection::open(sandbox.profile().join("store.db")).unwrap();
     let refusal = "CREATE TRIGGER refusal BEFORE INSERT ON folded_files BEGIN SELECT RAISE(ABORT, 'refused'); END";
     db.execute_batch(refusal).unwrap();
     for step in 2..9 {
         assert_neutral(&sandbox.hook("PostToolUse", post("c", step).as_bytes()));
-        eventually("the sender ends", || sandbox.senders().is_empty().then_some(()));
+        sandbox.senders_end();
     }
     let log = fs::read_to_string(sandbox.profile().join("sender.log")).unwrap();
     assert!(log.matches("refused").count() >= 5, "{log}");

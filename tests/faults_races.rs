@@ -14,8 +14,9 @@ use fi_hook_to_otlp::sys;
 use support::chance::Chance;
 use support::crafted::{At, call, post_tool, record_by, stop};
 use support::ledger::{assert_tools, flush, post, tool};
+use support::lock::HeldLock;
 use support::receiver::Receiver;
-use support::sandbox::{Sandbox, eventually, kill};
+use support::sandbox::{Sandbox, Until, eventually, kill};
 
 /// Starts a hook whose payload is there at once, so that all of them run at the same time.
 fn start(sandbox: &Sandbox, environment: &[(&str, String)], conversation: &str, step: u64) -> Child {
@@ -33,6 +34,7 @@ fn start(sandbox: &Sandbox, environment: &[(&str, String)], conversation: &str, 
 fn killing_senders<T>(sandbox: &Sandbox, seed: u64, work: impl FnOnce() -> T) -> (T, usize) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let working = Until(&over);
         let killer = scope.spawn(|| {
             let (mut chance, mut kills) = (Chance::seeded(seed), 0);
             while !over.load(Ordering::Relaxed) {
@@ -44,7 +46,7 @@ fn killing_senders<T>(sandbox: &Sandbox, seed: u64, work: impl FnOnce() -> T) ->
             kills
         });
         let done = work();
-        over.store(true, Ordering::Relaxed);
+        drop(working);
         (done, killer.join().unwrap())
     })
 }
@@ -112,8 +114,7 @@ fn c8_of_senders_that_race_for_the_lock_one_works() {
     sandbox.settings(&format!("OTEL_EXPORTER_OTLP_ENDPOINT={}\nFI_HOOK_IDLE_SECONDS=0\n", receiver.url()));
     let mut expected = BTreeSet::new();
     for round in 0..5 {
-        let lock = fs::File::create(sandbox.inbox().join("../../sender.lock")).unwrap();
-        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        let lock = HeldLock::take(&sandbox.profile());
         for step in round * 10..round * 10 + 10 {
             sandbox.hook("PostToolUse", post("c", step).as_bytes());
             expected.insert(tool("c", step));
@@ -145,7 +146,7 @@ fn c4_an_agent_that_is_gone_closes_nothing_before_its_last_event_is_folded() {
     let mut gone = std::process::Command::new("true").spawn().unwrap();
     gone.wait().unwrap();
     let own = sys::process(std::process::id()).unwrap();
-    let agent = || Some(Agent { pid: gone.id(), namespace: own.namespace, marked: true });
+    let agent = || Some(Agent { pid: gone.id(), started_ns: own.started_ns, namespace: own.namespace, marked: true });
     // So many that folding takes longer than the sender waits for an agent's last words.
     let (now, boot) = (sys::clocks(), sys::boot_id());
     let leave = |number: u64, action| {

@@ -10,6 +10,7 @@ mod support;
 use std::fs;
 
 use serde_json::{Map, Value};
+use support::lock::HeldLock;
 use support::receiver::Receiver;
 use support::sandbox::{Sandbox, eventually, feed};
 
@@ -90,7 +91,8 @@ fn no_content_reaches_disk_wire_or_process_words() {
         receiver.url(),
         log.display()
     ));
-    let lock = sandbox.hold_senders();
+    // While somebody else holds the sender's lock, everything stays in the spool, where it can be looked at.
+    let lock = HeldLock::take(&sandbox.profile());
     let payloads = planted();
     for (event, payload) in &payloads {
         feed(sandbox.command(&["hook", "antigravity", event]).spawn().unwrap(), payload);

@@ -195,7 +195,7 @@ fn a_receiver_that_cannot_unpack_gzip_gets_it_plain_from_then_on() {
         );
         sandbox.hook("PostToolUse", payload.as_bytes());
         receiver.wait_for_spans(step);
-        eventually("the sender ends", || sandbox.senders().is_empty().then_some(()));
+        sandbox.senders_end();
     }
     let encodings: Vec<_> =
         receiver.requests().iter().map(|request| request.header("content-encoding").is_some()).collect();
@@ -237,7 +237,7 @@ fn a_sender_that_lingers_no_time_never_strands_an_event() {
         // Pauses around the hold-back, where a sender is most likely about to end.
         std::thread::sleep(Duration::from_millis(45 + step % 20));
     }
-    eventually("no sender is left", || sandbox.senders().is_empty().then_some(()));
+    sandbox.senders_end();
     let inbox = sandbox.profile().join("spool/new");
     assert_eq!(fs::read_dir(inbox).unwrap().count(), 0, "nothing is stranded");
     let tools = sandbox.spans(CONVERSATION).iter().filter(|stored| stored.span.name.starts_with("tool_")).count();
@@ -265,7 +265,7 @@ fn a_killed_agent_ends_its_session_and_a_living_one_holds_it_open() {
     assert!(format!("{:?}", root.attributes).contains("process_exit"));
     let turns: Vec<_> = receiver.accepted_spans().into_iter().filter(|span| span.name == "Antigravity turn").collect();
     assert_eq!(turns.len(), 2, "the turn that was killed is closed, too");
-    eventually("the sender ends", || sandbox.senders().is_empty().then_some(()));
+    sandbox.senders_end();
 }
 
 #[test]

@@ -18,7 +18,7 @@ use agy_stand_in::script::{Conversation, Interleave, ModelCall, Schedule, Script
 use opentelemetry_proto::tonic::trace::v1::Span;
 use support::chance::Chance;
 use support::receiver::{Manner, Receiver, Reply};
-use support::sandbox::{Sandbox, kill};
+use support::sandbox::{Sandbox, Until, kill};
 
 /// Conversations that are played however little time there is.
 const CONVERSATIONS: usize = 50;
@@ -155,6 +155,7 @@ fn c4_c6_c7_what_was_played_is_what_arrived() {
     let (played, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let expected: Mutex<BTreeMap<String, Census>> = Mutex::default();
     std::thread::scope(|scope| {
+        let playing = Until(&over);
         let agents: Vec<_> = (0..AGENTS)
             .map(|_| {
                 let branch = chance.branch();
@@ -176,7 +177,7 @@ fn c4_c6_c7_what_was_played_is_what_arrived() {
             }
         });
         let done: Vec<_> = agents.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-        over.store(true, Ordering::Relaxed);
+        drop(playing);
         assert!(done.iter().all(Result::is_ok), "an agent failed");
     });
     receiver.otherwise(Reply::ok());

@@ -183,7 +183,8 @@ fn agent(host: &dyn Host) -> Option<Agent> {
         ancestor = sys::process(ancestor.parent)?;
     }
     let plausible = marked || host.is_agent(&ancestor.name);
-    (ancestor.pid > 1 && plausible).then_some(Agent { pid: ancestor.pid, namespace: ancestor.namespace, marked })
+    let sys::Process { pid, started_ns, namespace, .. } = ancestor;
+    (pid > 1 && plausible).then_some(Agent { pid, started_ns, namespace, marked })
 }
 
 /// Tells apart two hooks.json files that both register us: agy runs a hook in the folder of its file. Compared within two

@@ -1,6 +1,7 @@
 //! `flush`: delivers what is recorded, now, and waits for it. The work is the sender's: this asks it to hurry, starts it
 //! if there is none, and watches the store.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,9 @@ const LOOK: Duration = Duration::from_millis(50);
 pub fn run(timeout: Duration) -> anyhow::Result<()> {
     let gathered = sources::gather();
     let settings = config::resolve(&gathered);
+    for problem in &settings.problems {
+        let _ = writeln!(std::io::stderr(), "fi-hook-to-otlp: {problem}");
+    }
     let place = Place::find(&gathered, &settings)?;
     let folder = place.dir.path().to_owned();
     let before = done(&folder)?;

@@ -38,9 +38,9 @@ impl From<&Now> for Moment {
 }
 
 impl Moment {
-    /// The boot and the time since then.
-    pub(super) fn in_boot(&self) -> (&str, u64) {
-        (&self.boot, self.boottime_ns)
+    /// The boot it lies in.
+    pub(super) fn boot(&self) -> &str {
+        &self.boot
     }
 
     fn same_boot(&self, other: &Self) -> bool {

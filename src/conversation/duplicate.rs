@@ -154,7 +154,7 @@ mod tests {
     type Case = (&'static str, &'static [(u64, u64, Sighting)]);
 
     fn agent(pid: u32) -> Option<Agent> {
-        Some(Agent { pid, namespace: 0, marked: true })
+        Some(Agent { pid, started_ns: 1, namespace: 0, marked: true })
     }
 
     fn sight(recent: &mut Recent, at_ms: u64, registration: u64, agent: Option<Agent>, action: Action) -> Sighting {

@@ -254,10 +254,10 @@ impl Conversation {
         &self.id
     }
 
-    /// The boot in which the newest event was captured, and its CLOCK_BOOTTIME in nanoseconds.
+    /// The boot in which the newest event was captured.
     #[must_use]
-    pub fn last_event_in_boot(&self) -> (&str, u64) {
-        self.last.in_boot()
+    pub fn last_boot(&self) -> &str {
+        self.last.boot()
     }
 
     /// When the newest event was captured: CLOCK_REALTIME in nanoseconds since 1970; 0 before the first event.

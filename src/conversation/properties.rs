@@ -25,7 +25,7 @@ enum Told {
 }
 
 fn agent(pid: u32) -> Agent {
-    Agent { pid, namespace: 1, marked: true }
+    Agent { pid, started_ns: 1, namespace: 1, marked: true }
 }
 
 /// With all content that an event of its kind could bring.

@@ -29,9 +29,9 @@ pub(super) struct Agents {
 }
 
 impl Agents {
-    /// Looks an agent up once; `captured_ns` is the CLOCK_BOOTTIME of one of its events, None if that was in another boot.
-    pub(super) fn observe(&mut self, agent: &Agent, captured_ns: Option<u64>) {
-        self.seen.entry(agent.clone()).or_insert_with(|| captured_ns.map_or_else(gone_now, |at| look(agent, at)));
+    /// Looks an agent up once; one of another boot has ended with that.
+    pub(super) fn observe(&mut self, agent: &Agent, this_boot: bool) {
+        self.seen.entry(agent.clone()).or_insert_with(|| if this_boot { look(agent) } else { gone_now() });
     }
 
     /// Forgets agents that no open session mentions.
@@ -87,7 +87,7 @@ fn gone_now() -> Sight {
 }
 
 /// Takes a pidfd of the process, if it is the one that ran the hook.
-fn look(agent: &Agent, captured_ns: u64) -> Sight {
+fn look(agent: &Agent) -> Sight {
     let own = sys::process(std::process::id()).map(|own| own.namespace);
     if own != Some(agent.namespace) {
         return Sight::Unobservable;
@@ -98,8 +98,8 @@ fn look(agent: &Agent, captured_ns: u64) -> Sight {
         .and_then(Pid::from_raw)
         .and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK).ok());
     match (pidfd, sys::process(agent.pid)) {
-        // A process that started after the event has inherited the number of one that is gone.
-        (Some(pidfd), Some(process)) if process.started_ns <= captured_ns => {
+        // One that started at another time has inherited the number of one that is gone.
+        (Some(pidfd), Some(process)) if process.started_ns == agent.started_ns => {
             sys::wakeable(pidfd).map_or(Sight::Unobservable, Sight::Live)
         }
         _ => gone_now(),
@@ -112,19 +112,31 @@ mod tests {
 
     #[test]
     fn each_agent_has_its_own_time_to_be_gone() {
-        let agent = |pid| Agent { pid, namespace: 1, marked: true };
+        let agent = |pid| Agent { pid, started_ns: 1, namespace: 1, marked: true };
         let mut agents = Agents::default();
         assert_eq!(agents.gone_for(Duration::ZERO), (Vec::new(), None));
         // Of another boot, so gone for certain.
-        agents.observe(&agent(2), None);
+        agents.observe(&agent(2), false);
         std::thread::sleep(Duration::from_millis(20));
         let (first, _) = agents.gone_for(Duration::from_millis(20));
-        agents.observe(&agent(3), None);
+        agents.observe(&agent(3), false);
         let (gone, next) = agents.gone_for(Duration::from_millis(20));
         assert_eq!((first, agents.any_gone()), (vec![agent(2)], true));
         // On a machine that stood still just now, both may be.
         assert!(gone.contains(&agent(2)) && (gone.len() == 2 || next.is_some_and(|left| !left.is_zero())));
         agents.keep_only(|agent| agent.pid == 3);
         assert_eq!(agents.gone_for(Duration::ZERO).0, [agent(3)]);
+    }
+
+    #[tokio::test]
+    async fn a_number_that_is_used_again_is_another_agent() {
+        let own = sys::process(std::process::id()).unwrap();
+        let agent = |started_ns| Agent { pid: own.pid, started_ns, namespace: own.namespace, marked: true };
+        let (gone, live) = (agent(own.started_ns - 1), agent(own.started_ns));
+        let mut agents = Agents::default();
+        agents.observe(&gone, true);
+        agents.observe(&live, true);
+        assert!(agents.is_live(&live) && !agents.is_live(&gone));
+        assert_eq!(agents.gone_for(Duration::ZERO).0, [gone]);
     }
 }

@@ -40,8 +40,22 @@ pub(super) struct Round {
     pub(super) flush: bool,
     /// Whether more are ready now.
     pub(super) more: bool,
+    /// Whether one waits that senders died over: its session must not be closed before it.
+    pub(super) waits: bool,
     /// When the next file is ready; zero if more are ready now.
     pub(super) next: Option<Duration>,
+}
+
+/// What a round is given from outside.
+pub(super) struct Around<'a> {
+    /// Conversations whose sessions have not ended.
+    pub(super) open: &'a HashMap<String, Conversation>,
+    /// How events become spans.
+    pub(super) options: &'a Options,
+    /// When the round begins.
+    pub(super) now: Clocks,
+    /// The boot that it is in.
+    pub(super) boot_id: &'a str,
 }
 
 /// Reads the spool. Keeps what it must know from round to round.
@@ -85,25 +99,31 @@ impl Ingest {
         &mut self,
         dir: &ProfileDir,
         store: &mut Store,
-        open: &HashMap<String, Conversation>,
-        options: &Options,
-        now: Clocks,
-        boot_id: &str,
+        around: &Around<'_>,
     ) -> Result<Round, SendError> {
         if self.left_since.is_some_and(|since| since.elapsed() >= LEFT_FOR) {
             self.left.clear();
             self.left_since = None;
         }
         let (mut names, more) = settled_names(&dir.inbox(), &self.left);
-        let more = self.suspects.isolate(&mut names) || more;
+        let waiting = self.suspects.isolate(&mut names, around.now.realtime_ns);
+        let more = waiting.more || more;
         if names.is_empty() && self.removed.is_empty() {
-            return Ok(Round::default());
+            return Ok(Round { next: waiting.next, waits: waiting.next.is_some(), ..Round::default() });
         }
-        let given_up = self.suspects.begin(dir, &names);
-        let round = self.fold(dir, store, names, given_up, open, options, now, boot_id);
+        let round = self.fold(dir, store, &names, around);
         // Not only when all went well: a store that refuses is no death.
-        self.suspects.end(dir);
-        round.map(|round| Round { more, next: if more { Some(Duration::ZERO) } else { round.next }, ..round })
+        self.suspects.end(dir, &names);
+        let mut round = round?;
+        if round.flush {
+            self.suspects.hurry();
+        }
+        let next = [round.next, waiting.next].into_iter().flatten().min();
+        let soon = more || round.flush && waiting.next.is_some();
+        round.more = more;
+        round.waits = waiting.next.is_some();
+        round.next = if soon { Some(Duration::ZERO) } else { next };
+        Ok(round)
     }
 
     /// The files that stay in the spool, as far as is known.
@@ -111,34 +131,32 @@ impl Ingest {
         &self.left
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what a round is given, taken apart once")]
     fn fold(
         &mut self,
         dir: &ProfileDir,
         store: &mut Store,
-        mut names: Vec<String>,
-        given_up: bool,
-        open: &HashMap<String, Conversation>,
-        options: &Options,
-        now: Clocks,
-        boot_id: &str,
+        names: &[String],
+        around: &Around<'_>,
     ) -> Result<Round, SendError> {
         let inbox = dir.inbox();
         let mut round = Round::default();
-        let fold = store.fold(now.realtime_ns)?;
-        if given_up {
+        // To wait for the store is no part of what a record may be the death of.
+        let fold = store.fold(around.now.realtime_ns)?;
+        let mut names = names.to_vec();
+        if self.suspects.begin(dir, &names, around.now.realtime_ns) {
             fold.count("spool_deadly", names.len() as u64)?;
             for name in names.drain(..) {
                 set_aside(dir, &name);
             }
         }
+        let begun = names.clone();
         fold.forget_files(self.removed.iter().map(String::as_str))?;
-        let mut ready = self.readable(dir, &fold, &mut names, &mut round, now, boot_id);
+        let mut ready = self.readable(dir, &fold, &mut names, &mut round, around);
         sort(&mut ready);
         let mut outputs: BTreeMap<String, Vec<Output>> = BTreeMap::new();
         for file in &ready {
             if fold.claim_file(&file.name)? {
-                self.fold_one(&fold, &file.entry, open, options, &mut round, &mut outputs)?;
+                self.fold_one(&fold, &file.entry, around, &mut round, &mut outputs)?;
                 round.files += 1;
             } else {
                 fold.count("spool_replayed", 1)?;
@@ -149,7 +167,7 @@ impl Ingest {
         }
         // Nobody dies of a record any more from here on, and writing to a slow disk is when a kill from outside is most
         // likely to hit.
-        self.suspects.end(dir);
+        self.suspects.end(dir, &begun);
         fold.commit()?;
         self.removed.clear();
         for name in names {
@@ -167,14 +185,13 @@ impl Ingest {
         fold: &Folding<'_>,
         names: &mut Vec<String>,
         round: &mut Round,
-        now: Clocks,
-        boot_id: &str,
+        around: &Around<'_>,
     ) -> Vec<Ready> {
         let inbox = dir.inbox();
         let mut ready = Vec::new();
         names.retain(|name| match read(&inbox, name) {
             Ok(entry) => {
-                let held = held_back(&entry, now, boot_id);
+                let held = held_back(&entry, around.now, around.boot_id);
                 if let Some(left) = held {
                     round.next = Some(round.next.map_or(left, |next| next.min(left)));
                     return false;
@@ -201,8 +218,7 @@ impl Ingest {
         &mut self,
         fold: &Folding<'_>,
         entry: &Entry,
-        open: &HashMap<String, Conversation>,
-        options: &Options,
+        around: &Around<'_>,
         round: &mut Round,
         outputs: &mut BTreeMap<String, Vec<Output>>,
     ) -> Result<(), SendError> {
@@ -229,12 +245,12 @@ impl Ingest {
         let id = captured.event.conversation.clone();
         let conversation = match round.changed.entry(id.clone()) {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::hash_map::Entry::Vacant(vacant) => vacant.insert(match open.get(&id) {
+            std::collections::hash_map::Entry::Vacant(vacant) => vacant.insert(match around.open.get(&id) {
                 Some(conversation) => conversation.clone(),
                 None => fold.conversation(&id, &captured.origin)?,
             }),
         };
-        let made = conversation.apply(&captured.event, capture, options);
+        let made = conversation.apply(&captured.event, capture, around.options);
         outputs.entry(id).or_default().extend(made);
         Ok(())
     }

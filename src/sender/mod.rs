@@ -8,6 +8,8 @@ mod bounds;
 mod ingest;
 mod life;
 mod log;
+#[cfg(test)]
+mod properties;
 mod run;
 mod stamp;
 mod suspects;

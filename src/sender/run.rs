@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::Signal;
 
 use super::agents::Agents;
-use super::ingest::{Ingest, Left};
+use super::ingest::{Around, Ingest, Left};
 use super::life::{self, Work};
 use super::log::SenderLog;
 use super::stamp::Stamp;
@@ -145,6 +145,9 @@ impl<'a> Sender<'a> {
     /// Builds the exporter for the destination of the settings, if there is one.
     fn connect(&mut self) {
         self.exporter = None;
+        for problem in &self.settings.problems {
+            self.log.line(format_args!("settings problem={:?}", problem.to_string()));
+        }
         if self.settings.destination.route().is_none() {
             return self.log.line(format_args!("destination {}", self.settings.destination));
         }
@@ -168,7 +171,8 @@ impl<'a> Sender<'a> {
         let boot_id = sys::boot_id();
         self.follow_wall_clock(clocks, &boot_id)?;
         let options = self.settings.options();
-        let round = self.ingest.round(self.dir, &mut self.store, &self.open, &options, clocks, &boot_id)?;
+        let around = Around { open: &self.open, options: &options, now: clocks, boot_id: &boot_id };
+        let round = self.ingest.round(self.dir, &mut self.store, &around)?;
         if round.files > 0 {
             self.active = Instant::now();
         }
@@ -184,7 +188,7 @@ impl<'a> Sender<'a> {
         self.watch_agents(&boot_id);
         let now = Now { realtime_ns: clocks.realtime_ns, boottime_ns: clocks.boottime_ns, boot_id };
         // What lies in the spool may belong to a session that seems to be over.
-        if !round.more {
+        if !round.more && !round.waits {
             sleep = sleep.min(self.close_sessions(&now, &options)?);
         }
         if self.flushing && !self.holding && !self.agents.any_gone() {
@@ -243,9 +247,8 @@ impl<'a> Sender<'a> {
 
     fn watch_agents(&mut self, boot_id: &str) {
         for conversation in self.open.values() {
-            let (boot, boottime_ns) = conversation.last_event_in_boot();
             for agent in conversation.agents() {
-                self.agents.observe(&agent, (boot == boot_id).then_some(boottime_ns));
+                self.agents.observe(&agent, conversation.last_boot() == boot_id);
             }
         }
         let open = &self.open;

@@ -16,6 +16,9 @@ pub enum SpoolError {
         "{0} is a link, belongs to someone else or is writable by others: remove it, or name another folder in FI_HOOK_STATE_DIR"
     )]
     NotOurs(PathBuf),
+    /// The file system cannot lock files, so that nobody can be the one sender.
+    #[error("the file system of {0} has no locks: name a folder on a local disk in FI_HOOK_STATE_DIR")]
+    NoLocks(PathBuf),
     /// A file could not be made, written or renamed.
     #[error("{path}: {error}: make the folder writable, or name another one in FI_HOOK_STATE_DIR")]
     Io {
@@ -116,6 +119,10 @@ impl ProfileDir {
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(lock)),
             Err(Errno::WOULDBLOCK) => Ok(None),
+            // What NFS without its lock service, FUSE and some network file systems say.
+            Err(Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL) => {
+                Err(SpoolError::NoLocks(self.path.clone()))
+            }
             Err(error) => Err(self.failed(name, error)),
         }
     }

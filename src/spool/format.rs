@@ -129,7 +129,7 @@ mod tests {
                 realtime_ns: 1_790_000_000_000_000_000,
                 boottime_ns: 5,
                 boot_id: "b".into(),
-                agent: Some(Agent { pid: 42, namespace: 7, marked: true }),
+                agent: Some(Agent { pid: 42, started_ns: 3, namespace: 7, marked: true }),
                 registration: u64::MAX,
                 traceparent: None,
             },
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn version_1_reads_as_it_was_first_written() {
-        let written = r#"{"v":1,"capture":{"realtime_ns":1790000000000000000,"boottime_ns":5,"boot_id":"b","agent":{"pid":42,"namespace":7,"marked":true},"registration":18446744073709551615},"origin":{"service_name":"antigravity-cli","project_name":""},"event":{"conversation":"c","action":{"event":"PreInvocation","num":0}}}"#;
+        let written = r#"{"v":1,"capture":{"realtime_ns":1790000000000000000,"boottime_ns":5,"boot_id":"b","agent":{"pid":42,"started_ns":3,"namespace":7,"marked":true},"registration":18446744073709551615},"origin":{"service_name":"antigravity-cli","project_name":""},"event":{"conversation":"c","action":{"event":"PreInvocation","num":0}}}"#;
         assert_eq!(String::from_utf8(encode(&sample())).unwrap(), written);
         assert_eq!(decode(written.as_bytes()), Ok(sample()));
     }

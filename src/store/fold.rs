@@ -50,17 +50,19 @@ impl Folding<'_> {
         Ok(())
     }
 
-    /// The state of a conversation, or a new one with `origin` frozen.
+    /// The state of a conversation, or a new one with `origin` frozen; a new one, too, if the state cannot be read.
     ///
     /// # Errors
-    /// When SQLite refuses or the state cannot be read.
+    /// When SQLite refuses.
     pub fn conversation(&self, id: &str, origin: &Origin) -> Result<Conversation, StoreError> {
         let mut select = self.transaction.prepare_cached("SELECT state FROM conversations WHERE id = ?1")?;
         let state: Option<String> = select.query_row([id], |row| row.get(0)).optional()?;
-        match state {
-            Some(state) => Ok(serde_json::from_str(&state)?),
-            None => Ok(Conversation::new(origin.clone())),
+        let Some(state) = state else { return Ok(Conversation::new(origin.clone())) };
+        if let Ok(conversation) = serde_json::from_str(&state) {
+            return Ok(conversation);
         }
+        self.count("conversation_unreadable", 1)?;
+        Ok(Conversation::new(origin.clone()))
     }
 
     /// Keeps a conversation's state and what came out of it.

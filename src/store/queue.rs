@@ -99,11 +99,13 @@ impl Store {
             // Later than any pause: the wall clock was set back.
             .query_row([signed(now_ns), signed(now_ns.saturating_add(REFUSED_PAUSE_MOST_NS))], |row| row.get(0))
             .optional()?;
-        let id = match due {
-            Some(id) => Some(id),
-            None => freeze(&transaction)?,
-        };
-        let batch = id.map(|id| load(&transaction, id)).transpose()?;
+        let mut batch = None;
+        let mut next = due;
+        // A batch of which nothing can be read is none.
+        while batch.is_none() {
+            let Some(id) = next.take().map_or_else(|| freeze(&transaction), |id| Ok(Some(id)))? else { break };
+            batch = load(&transaction, id, now_ns)?;
+        }
         transaction.commit()?;
         Ok(batch)
     }
@@ -251,23 +253,37 @@ fn make_batch(
     Ok(batch)
 }
 
-fn load(transaction: &Connection, id: i64) -> Result<Batch, StoreError> {
+/// Reads a batch. A span that cannot be read is given up, counted, and keeps no other one; None if that is all of them.
+fn load(transaction: &Connection, id: i64, now_ns: u64) -> Result<Option<Batch>, StoreError> {
     let (resource, tries, first_try): (String, u32, Option<i64>) = transaction
         .prepare_cached(
             "SELECT r.attributes, b.tries, b.first_try_ns FROM batches b JOIN resources r ON r.id = b.resource
              WHERE b.id = ?1",
         )?
         .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let mut select = transaction.prepare_cached("SELECT body FROM spans WHERE batch = ?1 ORDER BY id")?;
-    let bodies = select.query_map([id], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
-    let spans = bodies.iter().map(|body| serde_json::from_str(body)).collect::<Result<_, _>>()?;
-    Ok(Batch {
-        id,
-        resource: serde_json::from_str(&resource)?,
-        spans,
-        tries,
-        first_try_ns: first_try.map_or(0, unsigned),
-    })
+    let mut select = transaction.prepare_cached("SELECT id, body FROM spans WHERE batch = ?1 ORDER BY id")?;
+    let rows = select.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut spans = Vec::new();
+    for (row, body) in rows.collect::<Result<Vec<(i64, String)>, _>>()? {
+        match serde_json::from_str(&body) {
+            Ok(span) => spans.push(span),
+            Err(_) => {
+                count(transaction, "span_unreadable", 1, now_ns)?;
+                transaction
+                    .prepare_cached(
+                        "UPDATE spans SET body = '', outcome = 'unreadable', settled_ns = ?2, batch = NULL WHERE id = ?1",
+                    )?
+                    .execute([row, signed(now_ns)])?;
+            }
+        }
+    }
+    if spans.is_empty() {
+        close(transaction, id, "unreadable", now_ns)?;
+        return Ok(None);
+    }
+    // What is known of a resource is worth less than its spans.
+    let resource = serde_json::from_str(&resource).unwrap_or_default();
+    Ok(Some(Batch { id, resource, spans, tries, first_try_ns: first_try.map_or(0, unsigned) }))
 }
 
 /// Takes a batch off the queue with one outcome for its spans.

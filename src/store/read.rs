@@ -26,7 +26,7 @@ pub struct ConversationRow {
 pub struct StoredSpan {
     /// The span.
     pub span: Span,
-    /// `delivered`, `partial`, `refused`, `expired`; None while it waits.
+    /// `delivered`, `partial`, `refused`, `expired`, `unreadable`; None while it waits.
     pub outcome: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl Store {
     /// Conversations whose session has not ended.
     ///
     /// # Errors
-    /// When SQLite refuses or a row cannot be read.
+    /// When SQLite refuses.
     pub fn open_conversations(&self) -> Result<Vec<ConversationRow>, StoreError> {
         self.conversations_where("c.open = 1 AND ?1 = ?1", "")
     }
@@ -42,7 +42,7 @@ impl Store {
     /// All conversations, the newest first.
     ///
     /// # Errors
-    /// When SQLite refuses or a row cannot be read.
+    /// When SQLite refuses.
     pub fn conversations(&self) -> Result<Vec<ConversationRow>, StoreError> {
         self.conversations_where("?1 = ?1", "")
     }
@@ -50,7 +50,7 @@ impl Store {
     /// Conversations whose id starts like this, the newest first.
     ///
     /// # Errors
-    /// When SQLite refuses or a row cannot be read.
+    /// When SQLite refuses.
     pub fn conversations_like(&self, prefix: &str) -> Result<Vec<ConversationRow>, StoreError> {
         self.conversations_where("substr(c.id, 1, length(?1)) = ?1", prefix)
     }
@@ -63,11 +63,13 @@ impl Store {
         let mut rows = select.query([argument])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
+            // One row that cannot be read must not keep the others; its conversation begins anew with its next event.
+            let Ok(state) = serde_json::from_str(&row.get::<_, String>(1)?) else { continue };
             found.push(ConversationRow {
                 id: row.get(0)?,
-                state: serde_json::from_str(&row.get::<_, String>(1)?)?,
+                state,
                 last_event_ns: unsigned(row.get(2)?),
-                resource: serde_json::from_str(&row.get::<_, String>(3)?)?,
+                resource: serde_json::from_str(&row.get::<_, String>(3)?).unwrap_or_default(),
             });
         }
         Ok(found)
@@ -76,7 +78,7 @@ impl Store {
     /// The spans of a conversation by start; of a session root sent several times, the newest.
     ///
     /// # Errors
-    /// When SQLite refuses or a row cannot be read.
+    /// When SQLite refuses.
     pub fn spans(&self, conversation: &str) -> Result<Vec<StoredSpan>, StoreError> {
         let mut select = self.db.prepare_cached(
             "SELECT body, outcome FROM spans WHERE conversation = ?1
@@ -86,7 +88,9 @@ impl Store {
         let mut rows = select.query([conversation])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            found.push(StoredSpan { span: serde_json::from_str(&row.get::<_, String>(0)?)?, outcome: row.get(1)? });
+            if let Ok(span) = serde_json::from_str(&row.get::<_, String>(0)?) {
+                found.push(StoredSpan { span, outcome: row.get(1)? });
+            }
         }
         Ok(found)
     }
@@ -127,7 +131,7 @@ impl Store {
     pub fn sweep(&mut self, before_ns: u64, forget_ns: u64) -> Result<(), StoreError> {
         self.db.execute("DELETE FROM spans WHERE settled_ns < ?1", [signed(before_ns)])?;
         self.db.execute(
-            "DELETE FROM conversations WHERE last_event_ns < ?1 AND open = 0
+            "DELETE FROM conversations WHERE last_event_ns < ?1
              AND NOT EXISTS (SELECT 1 FROM spans WHERE conversation = conversations.id)",
             params![signed(forget_ns)],
         )?;

@@ -38,7 +38,7 @@ CREATE TABLE spans (
     resource INTEGER NOT NULL REFERENCES resources (id),
     queued_ns INTEGER NOT NULL,
     batch INTEGER REFERENCES batches (id),      -- frozen before the first try
-    outcome TEXT,                               -- NULL while queued; delivered, partial, refused, expired
+    outcome TEXT,                               -- NULL while queued; delivered, partial, refused, expired, unreadable
     settled_ns INTEGER
 ) STRICT;
 

@@ -5,6 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::support::lock::HeldLock;
 use crate::support::receiver::{Receiver, Reply};
 use crate::support::sandbox::{Sandbox, eventually};
 
@@ -89,7 +90,7 @@ fn check(setting: &str, words: &[&str]) {
     let mut sent = allowed.clone();
     sent.remove("args-PreToolUse");
 
-    let lock = sandbox.hold_senders();
+    let lock = HeldLock::take(&sandbox.profile());
     for event in EVENTS {
         sandbox.hook(event, &payload(event));
     }

@@ -144,7 +144,7 @@ fn parse_line(line: &Value) -> Line {
 }
 
 fn agent_of(pid: &Value) -> Agent {
-    Agent { pid: pid.as_u64().unwrap().try_into().unwrap(), namespace: 4_026_531_836, marked: true }
+    Agent { pid: pid.as_u64().unwrap().try_into().unwrap(), started_ns: 1, namespace: 4_026_531_836, marked: true }
 }
 
 /// What the hook process makes of a payload.

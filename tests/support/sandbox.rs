@@ -5,10 +5,13 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fi_hook_to_otlp::store::{Store, StoredSpan};
 use tempfile::TempDir;
+
+use super::lock::HeldLock;
 
 /// The program under test, as cargo built it.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_fi-hook-to-otlp");
@@ -101,23 +104,18 @@ impl Sandbox {
             .collect()
     }
 
+    /// Waits until no sender lives and none is about to: one that was only just forked does not look like a sender yet,
+    /// but has the lock.
+    pub(crate) fn senders_end(&self) {
+        drop(HeldLock::take(&self.profile()));
+        eventually("the sender ends", || self.senders().is_empty().then_some(()));
+    }
+
     /// Kills the sender and waits until its lock is free: a dying process has no words in /proc any more while it still
     /// holds its files.
     pub(crate) fn kill_sender(&self) {
-        let lock = fs::File::open(self.profile().join("sender.lock")).unwrap();
-        eventually("the lock is free", || {
-            // Again and again: one that was only just forked does not look like a sender yet.
-            self.senders().into_iter().for_each(kill);
-            rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).ok()
-        });
-    }
-
-    /// Keeps senders from starting: everything stays in the spool, where it can be looked at.
-    pub(crate) fn hold_senders(&self) -> fs::File {
-        fs::create_dir_all(self.profile()).unwrap();
-        let lock = fs::File::create(self.profile().join("sender.lock")).unwrap();
-        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
-        lock
+        // Again and again: one that was only just forked does not look like a sender yet.
+        drop(HeldLock::take_while(&self.profile(), || self.senders().into_iter().for_each(kill)));
     }
 
     /// The only profile's folder.
@@ -131,6 +129,17 @@ impl Sandbox {
             Ok(Some(store)) => store.spans(conversation).unwrap_or_default(),
             _ => Vec::new(),
         }
+    }
+
+    /// How many tool spans all profiles have, in whatever state of delivery.
+    pub(crate) fn stored_tools(&self) -> usize {
+        let profiles = fs::read_dir(self.state()).unwrap().map(|profile| profile.unwrap().path());
+        let stores = profiles.filter_map(|profile| Store::open_read_only(&profile).ok().flatten());
+        let spans = stores.flat_map(|store| {
+            let conversations = store.conversations().unwrap_or_default();
+            conversations.iter().flat_map(|row| store.spans(&row.id).unwrap_or_default()).collect::<Vec<_>>()
+        });
+        spans.filter(|stored| stored.span.name.starts_with("tool_")).count()
     }
 
     /// A counter of the store; 0 if it was never counted.
@@ -163,6 +172,15 @@ impl Drop for Sandbox {
         for pid in self.senders() {
             kill(pid);
         }
+    }
+}
+
+/// Says so when it goes, also by a failure: threads that play until then would else keep a failed test for ever.
+pub(crate) struct Until<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for Until<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

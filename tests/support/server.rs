@@ -20,7 +20,7 @@ impl Server {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async move {
-                let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+                let listener = listen(port).await;
                 ready.send(listener.local_addr().unwrap().port()).unwrap();
                 let accept = async {
                     loop {
@@ -33,6 +33,19 @@ impl Server {
             });
         });
         Self { port: bound.recv().unwrap(), stop: Some(stop), thread: Some(thread) }
+    }
+}
+
+/// A port that was just given up may be open for a moment yet: a process that another test is starting has a copy of the
+/// socket until it is that other program.
+async fn listen(port: u16) -> TcpListener {
+    let begun = std::time::Instant::now();
+    loop {
+        match TcpListener::bind(("127.0.0.1", port)).await {
+            Ok(listener) => return listener,
+            Err(error) => assert!(begun.elapsed() < super::sandbox::HANG, "port {port}: {error}"),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     /// Where the report goes [default: stdout]
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Run a slash command; only /hooks is known
+    /// Answer a prompt with one tool call, or the slash command /hooks
     #[arg(short, long, value_name = "PROMPT")]
     pub(crate) print: Option<String>,
     /// The form in which --print answers

@@ -21,7 +21,7 @@ use crate::play::play;
 use crate::play::recording::{self, Recording, RecordingError};
 use crate::play::stage::{Flag, Stage};
 use crate::report::{Record, Start, Writer};
-use crate::script::{Script, Signal};
+use crate::script::{Conversation, Script, Signal, Tool, Turn};
 
 /// Why nothing was played.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +40,7 @@ pub(crate) enum RunError {
     Folder { path: PathBuf, source: io::Error },
     #[error("cannot listen for signals: {0}; start it where signals can be caught")]
     Signals(io::Error),
-    #[error("cannot answer {0:?}; only /hooks is known")]
+    #[error("cannot answer {0:?}; of the slash commands only /hooks is known")]
     Prompt(String),
     #[error("cannot write to stdout: {0}; keep its reader open")]
     Stdout(io::Error),
@@ -134,6 +134,12 @@ fn read_play(arguments: &Arguments) -> Result<Option<Play>, RunError> {
             first.id = Some(id);
         }
         return Ok(Some(Play::Script(script)));
+    }
+    if let Some(prompt) = arguments.print.as_deref().filter(|prompt| !prompt.starts_with('/')) {
+        let tool = Tool::run_command("make test", ".");
+        let mut conversation = Conversation::new().turn(Turn::prompt(prompt).tool(tool).answer());
+        conversation.id = id;
+        return Ok(Some(Play::Script(Script::of(conversation))));
     }
     let Some(path) = &arguments.play else { return Ok(None) };
     let mut recording =
