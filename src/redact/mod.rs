@@ -2,11 +2,26 @@
 //! Content has no field in [`Event`], so what this module still has to make safe are the names: capped and without
 //! control characters. May not do I/O; decided in `docs/adr/0002-redact-before-the-spool.md`.
 
+mod account;
+mod assign;
+mod bytes;
 mod content;
+mod decode;
+mod flags;
+mod harmless;
+mod json;
+mod names;
+pub mod rules;
+mod scan;
+mod shapes;
+mod sink;
+mod steps;
+mod tokens;
+mod view;
 
 use std::ops::Deref;
 
-pub use content::{REDACTED, Raw, Shape, Text, content};
+pub use content::{CONTENT_CHARS, REDACTED, Raw, Shape, Text, content};
 
 use crate::event::{Action, Event};
 

@@ -1,0 +1,235 @@
+//! Finds what a secret-like name is given: `KEY=value`, `key: value`, `"key": "value"`, `<key>value</key>`, in shells,
+//! `.env` files, YAML, TOML, JSON and code. May not look further ahead than the value goes.
+
+use super::bytes::{before, byte, is_blank, is_quote, is_space, is_word, part, run, run_back};
+use super::harmless::{Place, harmless};
+use super::names::{self, Kind};
+use super::steps::look;
+
+/// A value to take out.
+pub(super) struct Secret {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) kind: Kind,
+}
+
+/// A name and what stands around it.
+struct Name {
+    start: usize,
+    end: usize,
+    kind: Kind,
+}
+
+/// What the name before the separator at `at` is given.
+pub(super) fn assigned(bytes: &[u8], at: usize, open: bool) -> Option<Secret> {
+    if matches!(before(bytes, at), b'=' | b':' | b'!' | b'<' | b'>') {
+        return None;
+    }
+    let name = Name::before(bytes, at)?;
+    if byte(bytes, at) == b'>' {
+        return element(bytes, &name, at + 1);
+    }
+    let after = run(bytes, at, |byte| matches!(byte, b'=' | b':' | b'>' | b'~')).min(at + 3);
+    let separator = part(bytes, at, after);
+    if separator.starts_with(b"::") || part(bytes, after, after + 2) == b"//" {
+        return None;
+    }
+    let start = run(bytes, after, is_blank);
+    let tight = start == after && name.end == at;
+    if byte(bytes, at) == b':' {
+        if let Some(secret) = block(bytes, &name, start) {
+            return Some(secret);
+        }
+        if let Some(value) = typed(bytes, start) {
+            return value_at(bytes, &name, value, Place::Code, open);
+        }
+    }
+    let compared = separator.starts_with(b"==");
+    let place = name.place(bytes, byte(bytes, at), tight);
+    let secret = value_at(bytes, &name, start, place, open)?;
+    (!compared || is_quote(before(bytes, secret.start))).then_some(secret)
+}
+
+impl Name {
+    fn before(bytes: &[u8], at: usize) -> Option<Self> {
+        let mut end = run_back(bytes, at, 8, is_blank);
+        if before(bytes, end) == b']' {
+            end -= 1;
+        }
+        if is_quote(before(bytes, end)) {
+            end = run_back(bytes, end - 1, 64, |byte| byte == b'\\');
+        }
+        let start = run_back(bytes, end, names::MOST, |byte| is_word(byte) || matches!(byte, b'-' | b'.'));
+        let kind = names::kind(part(bytes, start, end))?;
+        Some(Self { start, end, kind })
+    }
+
+    /// Whether a plain word after it is a value.
+    fn place(&self, bytes: &[u8], separator: u8, tight: bool) -> Place {
+        let letters = part(bytes, self.start, self.end);
+        let caps = !letters.iter().any(u8::is_ascii_lowercase);
+        let head = run_back(bytes, self.start, 64, |byte| is_blank(byte) || is_quote(byte));
+        let first = matches!(before(bytes, head), 0 | b'\n' | b'-' | b'|');
+        match separator {
+            b':' if tight => if caps { Place::Shell } else { Place::Code },
+            b':' if first => Place::Line,
+            b'=' if tight && (caps || first || letters.starts_with(b"-") || self.follows(bytes)) => Place::Shell,
+            _ => Place::Code,
+        }
+    }
+
+    /// Whether it follows what a shell or an address has before one: `export `, `?`, `;`.
+    fn follows(&self, bytes: &[u8]) -> bool {
+        let blank = run_back(bytes, self.start, 8, is_blank);
+        if blank == self.start {
+            return matches!(before(bytes, blank), b'?' | b'&' | b';' | b'"' | b'\'');
+        }
+        let word = run_back(bytes, blank, 16, |byte| byte.is_ascii_alphabetic() || byte == b'-');
+        matches!(
+            part(bytes, word, blank),
+            b"export" | b"set" | b"env" | b"ENV" | b"ARG" | b"-e" | b"--env" | b"--build-arg" | b"setenv" | b"local" | b"declare" | b"readonly" | b"sudo"
+        ) || matches!(before(bytes, blank), b';' | b'&' | b'|')
+    }
+
+    fn secret(&self, start: usize, end: usize) -> Option<Secret> {
+        (start < end).then_some(Secret { start, end, kind: self.kind })
+    }
+}
+
+/// `<password>…</password>`.
+fn element(bytes: &[u8], name: &Name, start: usize) -> Option<Secret> {
+    if before(bytes, name.start) != b'<' || name.end + 1 != start {
+        return None;
+    }
+    let end = run(bytes, start, |byte| !matches!(byte, b'<' | b'\n'));
+    if byte(bytes, end) != b'<' || harmless(part(bytes, start, end), name.kind, Place::Quoted) {
+        return None;
+    }
+    name.secret(start, end)
+}
+
+/// `key: |` and the indented lines after it.
+fn block(bytes: &[u8], name: &Name, at: usize) -> Option<Secret> {
+    if !matches!(byte(bytes, at), b'|' | b'>') {
+        return None;
+    }
+    let mut end = run(bytes, at + 1, |byte| matches!(byte, b'+' | b'-' | b'0'..=b'9' | b' ' | b'\r'));
+    if byte(bytes, end) != b'\n' {
+        return None;
+    }
+    let start = run(bytes, end, is_space);
+    let indent = start - run_back(bytes, start, 64, is_blank);
+    while indent > 0 && end < bytes.len() {
+        let text = run(bytes, end + 1, is_blank);
+        if text - (end + 1) < indent && !matches!(byte(bytes, text), b'\n' | b'\r') {
+            break;
+        }
+        end = run(bytes, text, |byte| byte != b'\n');
+    }
+    name.secret(start, end)
+}
+
+/// `: str = "…"`: where the value of a name with a type begins.
+fn typed(bytes: &[u8], at: usize) -> Option<usize> {
+    let end = run(part(bytes, 0, at + 48), at, |byte| {
+        is_word(byte) || matches!(byte, b'&' | b'\'' | b'<' | b'>' | b'[' | b']' | b'?' | b'.' | b'|' | b' ' | b'*')
+    });
+    let equals = part(bytes, end, end + 2) == b"= " && before(bytes, end) == b' ';
+    equals.then(|| run(bytes, end + 1, is_blank))
+}
+
+/// The value that begins at `at`.
+fn value_at(bytes: &[u8], name: &Name, at: usize, place: Place, open: bool) -> Option<Secret> {
+    let header = matches!(name.kind, Kind::Authorization | Kind::Cookie);
+    let start = string_start(bytes, at);
+    let level = run(bytes, start, |byte| byte == b'\\') - start;
+    let quote = byte(bytes, start + level);
+    if is_quote(quote) {
+        let marks = run(bytes, start + level, |byte| byte == quote).min(start + level + 3) - (start + level);
+        let inner = start + level + if marks == 3 { 3 } else { 1 };
+        let end = closing(bytes, inner, quote, level, open);
+        let (inner, place) = (if header { credentials(bytes, inner, end) } else { inner }, if place == Place::Shell { place } else { Place::Quoted });
+        let bare = part(bytes, inner, end);
+        return if harmless(bare, name.kind, place) { None } else { name.secret(inner, end) };
+    }
+    let end = if header && place != Place::Shell { line(bytes, at) } else { unquoted(bytes, name, at, place) };
+    let start = if header { credentials(bytes, at, end) } else { at };
+    let value = part(bytes, start, end);
+    if early(value) || harmless(value, name.kind, if header && start == at { Place::Code } else { place }) {
+        return None;
+    }
+    // A header is one only with a scheme, or with what can be nothing else.
+    let known = name.kind != Kind::Cookie || value.contains(&b'=') || place == Place::Shell;
+    known.then(|| name.secret(start, end)).flatten()
+}
+
+/// Begins with what a value that is looked up does, so that the rest need not be read.
+fn early(value: &[u8]) -> bool {
+    value.starts_with(b"$(") || value.starts_with(b"{") || (value.starts_with(b"[") && !value.starts_with(b"[REDACTED]"))
+}
+
+/// Past `b`, `&` or `Some(` before a string.
+fn string_start(bytes: &[u8], at: usize) -> usize {
+    let marks = run(bytes, at, |byte| matches!(byte, b'&' | b'@')).min(at + 1);
+    let head = run(part(bytes, 0, marks + 40), marks, |byte| is_word(byte) || matches!(byte, b'.' | b':'));
+    if is_quote(byte(bytes, head)) && head - marks <= 2 {
+        return head;
+    }
+    let call = part(bytes, marks, head);
+    let wraps = [b"Some".as_slice(), b"from", b"new", b"into", b"bytes", b"str", b"b64decode", b"atob", b"btoa", b"SecretStr", b"encode"];
+    let wrapped = byte(bytes, head) == b'(' && is_quote(byte(bytes, head + 1)) && wraps.iter().any(|wrap| call.ends_with(wrap));
+    if wrapped { head + 1 } else { at }
+}
+
+/// Where the string ends that began with `level` backslashes and a quote: at one with as many, or as many as make an even number
+/// of its own. Without one, at the end of the line, or of all if that was cut.
+pub(super) fn closing(bytes: &[u8], from: usize, quote: u8, level: usize, open: bool) -> usize {
+    let mut marks = 0;
+    for (at, &byte) in bytes.iter().enumerate().skip(from) {
+        if byte == b'\\' {
+            marks += 1;
+            continue;
+        }
+        if byte == quote && (marks <= level || (marks - level) % (2 * (level + 1)) == 0) {
+            look(at - from);
+            return at - marks.min(level);
+        }
+        marks = 0;
+    }
+    look(bytes.len().saturating_sub(from));
+    if open { bytes.len() } else { line(bytes, from).max(from) }
+}
+
+/// Where the line or the string it stands in ends.
+fn line(bytes: &[u8], at: usize) -> usize {
+    run(bytes, at, |byte| byte != b'\n' && byte != b'\r' && !is_quote(byte))
+}
+
+/// Past the scheme of an authorization.
+fn credentials(bytes: &[u8], at: usize, end: usize) -> usize {
+    let word = run(bytes, at, |byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let after = run(bytes, word, is_blank);
+    if word > at && after > word && after < end { after } else { at }
+}
+
+/// Where a value without quotes ends.
+fn unquoted(bytes: &[u8], name: &Name, at: usize, place: Place) -> usize {
+    // Inside of a string it ends with that.
+    let outer = before(bytes, run_back(bytes, name.start, 2, |byte| byte == b'-'));
+    match place {
+        Place::Shell if matches!(before(bytes, name.start), b'?' | b'&' | b';') => {
+            run(bytes, at, |byte| !byte.is_ascii_whitespace() && !matches!(byte, b'&' | b';' | b'#') && !is_quote(byte))
+        }
+        Place::Shell => run(bytes, at, |byte| !byte.is_ascii_whitespace() && !(is_quote(outer) && byte == outer)),
+        Place::Line => {
+            let end = run(bytes, at, |byte| byte != b'\n' && byte != b'\r');
+            let comment = part(bytes, at, end).windows(2).position(|two| two == b" #");
+            comment.map_or(end, |length| at + length)
+        }
+        Place::Quoted | Place::Code => {
+            run(bytes, at, |byte| {
+                !byte.is_ascii_whitespace() && !matches!(byte, b',' | b';' | b'&' | b'|' | b')' | b'}' | b'>' | b'<') && !is_quote(byte)
+            })
+        }
+    }
+}
