@@ -7,7 +7,7 @@ use super::steps::look;
 /// What folders of homes are called, with what parts them left out.
 const HOMES: &[&str] = &["home", "users"];
 /// What may stand before one that does not begin the path.
-const PARENTS: &[&str] = &["/var", "/usr", "/export", "/data", "/host", "/host_mnt", "/rootfs", "/mnt", "/private", "/net"];
+const PARENTS: &[&str] = &["/var", "/usr", "/export", "/data", "/host", "/host_mnt", "/rootfs", "/mnt", "/private", "/net", "/file"];
 /// Names that are nobody's.
 const NOBODY: &[&str] = &["shared", "public", "default", "linuxbrew", "all"];
 

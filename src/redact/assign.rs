@@ -2,7 +2,7 @@
 //! `.env` files, YAML, TOML, JSON and code. May not look further ahead than the value goes.
 
 use super::bytes::{before, byte, is_blank, is_quote, is_space, is_word, part, run, run_back};
-use super::harmless::{Place, harmless};
+use super::harmless::{Place, harmless, is_reference};
 use super::names::{self, Kind};
 use super::steps::look;
 
@@ -18,6 +18,10 @@ struct Name {
     start: usize,
     end: usize,
     kind: Kind,
+    /// The quote that begins the string it stands in, if it begins that.
+    outer: Option<u8>,
+    /// Whether it begins a line or a string.
+    first: bool,
 }
 
 /// What the name before the separator at `at` is given.
@@ -61,19 +65,21 @@ impl Name {
         }
         let start = run_back(bytes, end, names::MOST, |byte| is_word(byte) || matches!(byte, b'-' | b'.'));
         let kind = names::kind(part(bytes, start, end))?;
-        Some(Self { start, end, kind })
+        let quoted = is_quote(before(bytes, start)) && is_quote(byte(bytes, end)) || byte(bytes, end) == b'\\';
+        let head = run_back(bytes, start - usize::from(quoted && is_quote(before(bytes, start))), 64, is_blank);
+        let outer = Some(before(bytes, head)).filter(|&byte| is_quote(byte));
+        let first = outer.is_some() || matches!(before(bytes, head), 0 | b'\n' | b'-' | b'|');
+        Some(Self { start, end, kind, outer, first })
     }
 
     /// Whether a plain word after it is a value.
     fn place(&self, bytes: &[u8], separator: u8, tight: bool) -> Place {
         let letters = part(bytes, self.start, self.end);
         let caps = !letters.iter().any(u8::is_ascii_lowercase);
-        let head = run_back(bytes, self.start, 64, |byte| is_blank(byte) || is_quote(byte));
-        let first = matches!(before(bytes, head), 0 | b'\n' | b'-' | b'|');
         match separator {
             b':' if tight => if caps { Place::Shell } else { Place::Code },
-            b':' if first => Place::Line,
-            b'=' if tight && (caps || first || letters.starts_with(b"-") || self.follows(bytes)) => Place::Shell,
+            b':' if self.first => Place::Line,
+            b'=' if tight && (caps || self.first || letters.starts_with(b"-") || self.follows(bytes)) => Place::Shell,
             _ => Place::Code,
         }
     }
@@ -145,17 +151,20 @@ fn value_at(bytes: &[u8], name: &Name, at: usize, place: Place, open: bool) -> O
     let level = run(bytes, start, |byte| byte == b'\\') - start;
     let quote = byte(bytes, start + level);
     if is_quote(quote) {
-        let marks = run(bytes, start + level, |byte| byte == quote).min(start + level + 3) - (start + level);
-        let inner = start + level + if marks == 3 { 3 } else { 1 };
-        let end = closing(bytes, inner, quote, level, open);
+        if place == Place::Shell && quote == b'`' {
+            return None;
+        }
+        let (inner, end) = string(bytes, start + level, level, open);
         let (inner, place) = (if header { credentials(bytes, inner, end) } else { inner }, if place == Place::Shell { place } else { Place::Quoted });
         let bare = part(bytes, inner, end);
         return if harmless(bare, name.kind, place) { None } else { name.secret(inner, end) };
     }
     let end = if header && place != Place::Shell { line(bytes, at) } else { unquoted(bytes, name, at, place) };
+    // The backslashes of an escaped quote.
+    let end = if is_quote(byte(bytes, end)) { run_back(bytes, end, end - at, |byte| byte == b'\\') } else { end };
     let start = if header { credentials(bytes, at, end) } else { at };
     let value = part(bytes, start, end);
-    if early(value) || harmless(value, name.kind, if header && start == at { Place::Code } else { place }) {
+    if early(value) || (place == Place::Shell && ends_string(value)) || harmless(value, name.kind, if header && start == at { Place::Code } else { place }) {
         return None;
     }
     // A header is one only with a scheme, or with what can be nothing else.
@@ -168,17 +177,42 @@ fn early(value: &[u8]) -> bool {
     value.starts_with(b"$(") || value.starts_with(b"{") || (value.starts_with(b"[") && !value.starts_with(b"[REDACTED]"))
 }
 
+/// `$NAME\"…`: a variable at the end of a string in a string.
+fn ends_string(value: &[u8]) -> bool {
+    let end = run(value, 0, |byte| byte != b'\\');
+    let quote = run(value, end, |byte| byte == b'\\');
+    end > 0 && is_quote(byte(value, quote)) && is_reference(part(value, 0, end))
+}
+
 /// Past `b`, `&` or `Some(` before a string.
 fn string_start(bytes: &[u8], at: usize) -> usize {
     let marks = run(bytes, at, |byte| matches!(byte, b'&' | b'@')).min(at + 1);
     let head = run(part(bytes, 0, marks + 40), marks, |byte| is_word(byte) || matches!(byte, b'.' | b':'));
-    if is_quote(byte(bytes, head)) && head - marks <= 2 {
+    let escaped = run(bytes, head, |byte| byte == b'\\');
+    if is_quote(byte(bytes, escaped)) && head - marks <= 2 {
         return head;
     }
     let call = part(bytes, marks, head);
     let wraps = [b"Some".as_slice(), b"from", b"new", b"into", b"bytes", b"str", b"b64decode", b"atob", b"btoa", b"SecretStr", b"encode"];
     let wrapped = byte(bytes, head) == b'(' && is_quote(byte(bytes, head + 1)) && wraps.iter().any(|wrap| call.ends_with(wrap));
     if wrapped { head + 1 } else { at }
+}
+
+/// The inside of the string whose quote is at `at`. Three quotes are one only if three more end it.
+fn string(bytes: &[u8], at: usize, level: usize, open: bool) -> (usize, usize) {
+    let quote = byte(bytes, at);
+    let three = [quote; 3];
+    if part(bytes, at, at + 3) == three {
+        let rest = part(bytes, at + 3, bytes.len());
+        let length = rest.windows(3).position(|marks| marks == three);
+        look(length.unwrap_or(rest.len()));
+        return match length {
+            Some(length) => (at + 3, at + 3 + length),
+            None if open => (at + 3, bytes.len()),
+            None => (at + 1, at + 1),
+        };
+    }
+    (at + 1, closing(bytes, at + 1, quote, level, open))
 }
 
 /// Where the string ends that began with `level` backslashes and a quote: at one with as many, or as many as make an even number
@@ -215,14 +249,14 @@ fn credentials(bytes: &[u8], at: usize, end: usize) -> usize {
 /// Where a value without quotes ends.
 fn unquoted(bytes: &[u8], name: &Name, at: usize, place: Place) -> usize {
     // Inside of a string it ends with that.
-    let outer = before(bytes, run_back(bytes, name.start, 2, |byte| byte == b'-'));
+    let inside = |byte: u8| name.outer != Some(byte);
     match place {
         Place::Shell if matches!(before(bytes, name.start), b'?' | b'&' | b';') => {
             run(bytes, at, |byte| !byte.is_ascii_whitespace() && !matches!(byte, b'&' | b';' | b'#') && !is_quote(byte))
         }
-        Place::Shell => run(bytes, at, |byte| !byte.is_ascii_whitespace() && !(is_quote(outer) && byte == outer)),
+        Place::Shell => run(bytes, at, |byte| !byte.is_ascii_whitespace() && inside(byte)),
         Place::Line => {
-            let end = run(bytes, at, |byte| byte != b'\n' && byte != b'\r');
+            let end = run(bytes, at, |byte| byte != b'\n' && byte != b'\r' && inside(byte));
             let comment = part(bytes, at, end).windows(2).position(|two| two == b" #");
             comment.map_or(end, |length| at + length)
         }

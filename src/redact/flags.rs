@@ -5,6 +5,7 @@ use super::bytes::{before, byte, is_blank, is_quote, is_space, is_word, part, ru
 use super::harmless::{Place, harmless, is_reference};
 use super::assign::closing;
 use super::names::{self, Kind};
+use super::scan::Around;
 
 /// Commands that were seen so far, whose short flags are known.
 #[derive(Default)]
@@ -65,7 +66,7 @@ impl Commands {
     }
 
     /// What follows the long flag at `at`, or stands in it.
-    pub(super) fn long(&self, bytes: &[u8], at: usize, open: bool) -> Option<(usize, usize)> {
+    pub(super) fn long(&self, bytes: &[u8], at: usize, open: bool) -> Option<(Around, (usize, usize))> {
         if before(bytes, at) == b'-' {
             return None;
         }
@@ -77,13 +78,14 @@ impl Commands {
         }
         let flag = part(bytes, name, end);
         if matches!(flag, b"user" | b"proxy-user" | b"auth") && self.curl {
-            return user(bytes, start, open);
+            return user(bytes, start, open).map(|found| (Around::CommandFlag, found));
         }
         let kind = names::kind(flag)?;
         let (first, last) = argument(bytes, start, open)?;
         let value = part(bytes, first, last);
         let pair = flag == b"secret" && value.starts_with(b"id=") || kind == Kind::Cookie && !value.contains(&b'=');
-        (!pair && byte(bytes, start) != b'-' && !harmless(value, kind, Place::Shell)).then_some((first, last))
+        let secret = !pair && byte(bytes, start) != b'-' && !harmless(value, kind, Place::Shell);
+        secret.then(|| (Around::of(kind), (first, last)))
     }
 }
 

@@ -49,8 +49,8 @@ pub(super) fn harmless(value: &[u8], kind: Kind, place: Place) -> bool {
         || is_path(value)
         || match place {
             Place::Quoted => is_label(value, kind),
-            Place::Shell => is_word_of(value, STOPS),
-            Place::Line => is_code(value) || (is_plain(value) && !may_be_password(value, kind)),
+            Place::Shell => is_word_of(value, STOPS) || is_lookup(value),
+            Place::Line => !may_be_password(value, kind) && (is_code(value) || is_plain(value)),
             Place::Code => is_code(value) || is_plain(value),
         }
 }
@@ -149,11 +149,15 @@ fn is_path(value: &[u8]) -> bool {
 /// Letters alone, or with what joins words.
 fn is_plain(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(|&byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-' | b'.' | b'/'))
-        || value.iter().any(|&byte| byte == b' ') && value.split(|&byte| byte == b' ').all(|word| !is_random(word))
+        || value.iter().any(|&byte| byte == b' ') && value.split(|&byte| byte == b' ').all(|word| !is_mixed(word))
 }
 
 fn is_random(word: &[u8]) -> bool {
-    word.len() >= 8 && word.iter().any(u8::is_ascii_digit) && word.iter().any(u8::is_ascii_alphabetic)
+    word.len() >= 8 && is_mixed(word)
+}
+
+fn is_mixed(word: &[u8]) -> bool {
+    word.len() >= 4 && word.iter().any(u8::is_ascii_digit) && word.iter().any(u8::is_ascii_alphabetic)
 }
 
 /// `swordfish`, where a type would not be in lower case, or have another name.
@@ -182,6 +186,13 @@ fn is_code(value: &[u8]) -> bool {
     }
 }
 
+/// `os.environ[…`: nothing that a shell would take for a value.
+fn is_lookup(value: &[u8]) -> bool {
+    let head = run(value, 0, is_word);
+    let members = run(value, head, |byte| is_word(byte) || byte == b'.');
+    byte(value, 0).is_ascii_alphabetic() && members > head && matches!(byte(value, members), b'(' | b'[')
+}
+
 /// `.name.name(…`: members as far as they go, none of which looks random.
 fn is_members(value: &[u8], at: usize) -> bool {
     let end = run(value, at, |byte| is_word(byte) || byte == b'.');
@@ -204,7 +215,8 @@ fn is_label(value: &[u8], kind: Kind) -> bool {
         words.any(|word| names::kind(word).is_some() || word.eq_ignore_ascii_case(b"key")) && !value.split(|&byte| byte == b' ').any(is_random) && !last.is_empty()
     };
     let variable = value.contains(&b'_')
-        && value.iter().all(|&byte| byte.is_ascii_uppercase() || byte == b'_' || byte.is_ascii_digit())
+        && (value.iter().all(|&byte| byte.is_ascii_uppercase() || byte == b'_' || byte.is_ascii_digit())
+            || value.iter().all(|&byte| byte.is_ascii_lowercase() || byte == b'_'))
         && names::kind(value).is_some();
     let word = kind != Kind::Password
         && value.iter().all(|&byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-' | b'.' | b' '))

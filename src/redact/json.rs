@@ -139,7 +139,7 @@ impl Walk<'_> {
             }
             self.copy(self.at + 1)?;
             self.blank();
-            let kind = names::kind(key.as_bytes()).or(if is_value(&key) { named } else { None });
+            let kind = promised(&key).or(if is_value(&key) { named } else { None });
             let promise = kind.map_or(inside, |kind| if inside == Promise::None { Promise::Secret(kind) } else { inside });
             if is_name(&key) && self.peek()? == b'"' && promise == Promise::None {
                 named = names::kind(self.string(promise)?.as_bytes());
@@ -206,16 +206,21 @@ impl Walk<'_> {
 }
 
 const fn rule(promise: Promise) -> Around {
-    match promise {
-        Promise::Secret(Kind::Authorization) => Around::Authorization,
-        Promise::Secret(Kind::Cookie) => Around::Cookie,
-        _ => Around::SecretName,
-    }
+    if let Promise::Secret(kind) = promise { Around::of(kind) } else { Around::SecretName }
 }
 
 fn is_empty_or_reference(text: &str) -> bool {
     let text = text.trim();
     text.is_empty() || text == super::content::REDACTED || is_reference(text.as_bytes())
+}
+
+/// What a key promises that is a name. A line of code that is a key promises nothing.
+fn promised(key: &str) -> Option<Kind> {
+    let name = key.trim_end();
+    let name = name.strip_suffix([':', '?', '*']).unwrap_or(name);
+    let short = name.split(' ').count() <= 3;
+    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ' | '/' | '$' | '@' | '[' | ']'));
+    if short && plain { names::kind(name.as_bytes()) } else { None }
 }
 
 fn is_name(key: &str) -> bool {

@@ -35,6 +35,17 @@ pub(super) enum Around {
     Unreadable,
 }
 
+impl Around {
+    /// The rule for what a name of that kind is given.
+    pub(super) const fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Password | Kind::Token => Self::SecretName,
+            Kind::Authorization => Self::Authorization,
+            Kind::Cookie => Self::Cookie,
+        }
+    }
+}
+
 /// Which rules hit: a bit each, first those of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rules(u128);
@@ -168,7 +179,9 @@ impl<'a> Scan<'a> {
                 address(bytes, at, ahead).map(hit(Around::UrlPassword)).or_else(|| self.named(at))
             }
             b'-' if part(bytes, at, at + 3) == b"---" => private_key(bytes, at, open).map(hit(Around::PrivateKey)),
-            b'-' if byte(bytes, at + 1) == b'-' => self.commands.long(bytes, at, open).map(hit(Around::SecretName)),
+            b'-' if byte(bytes, at + 1) == b'-' => {
+                self.commands.long(bytes, at, open).map(|(rule, found)| hit(rule)(found))
+            }
             b'/' | b'\\' => account(bytes, at).map(hit(Around::AccountName)),
             b'@' => dsn(bytes, at).map(hit(Around::UrlPassword)),
             b'b' | b'B' => scheme(bytes, at).map(hit(Around::Authorization)),
@@ -187,11 +200,6 @@ impl<'a> Scan<'a> {
 
     fn named(&self, at: usize) -> Option<Hit> {
         let secret = assigned(self.bytes, at, self.open)?;
-        let rule = match secret.kind {
-            Kind::Password | Kind::Token => Around::SecretName,
-            Kind::Authorization => Around::Authorization,
-            Kind::Cookie => Around::Cookie,
-        };
-        Some(Hit { start: secret.start, end: secret.end, rules: Rules::around(rule) })
+        Some(Hit { start: secret.start, end: secret.end, rules: Rules::around(Around::of(secret.kind)) })
     }
 }
