@@ -14,7 +14,11 @@ const NOBODY: &[&str] = &["shared", "public", "default", "linuxbrew", "all"];
 /// The name of an account in the path whose separator is at `at`.
 pub(super) fn account(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let separator = byte(bytes, at);
-    let folder = run(bytes, at, |byte| byte == separator).min(at + 8);
+    let next = byte(bytes, at + 1);
+    if before(bytes, at) == separator || !(next == separator || matches!(next, b'h' | b'H' | b'u' | b'U')) {
+        return None;
+    }
+    let folder = run(bytes, at, |byte| byte == separator);
     let home = HOMES.iter().find(|home| stands(bytes, folder, home))?;
     if separator == b'/' && !(part(bytes, folder, folder + 4) == b"home" || stands(bytes, folder, "users") && is_upper_or_drive(bytes, at, folder)) {
         return None;

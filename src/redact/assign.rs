@@ -108,7 +108,7 @@ fn element(bytes: &[u8], name: &Name, start: usize) -> Option<Secret> {
         return None;
     }
     let end = run(bytes, start, |byte| !matches!(byte, b'<' | b'\n'));
-    if byte(bytes, end) != b'<' || harmless(part(bytes, start, end), name.kind, Place::Quoted) {
+    if part(bytes, end, end + 2) != b"</" || harmless(part(bytes, start, end), name.kind, Place::Quoted) {
         return None;
     }
     name.secret(start, end)
@@ -159,22 +159,35 @@ fn value_at(bytes: &[u8], name: &Name, at: usize, place: Place, open: bool) -> O
         let bare = part(bytes, inner, end);
         return if harmless(bare, name.kind, place) { None } else { name.secret(inner, end) };
     }
+    if looked_up(bytes, at) || (name.kind == Kind::Cookie && !is_pair(bytes, at)) {
+        return None;
+    }
     let end = if header && place != Place::Shell { line(bytes, at) } else { unquoted(bytes, name, at, place) };
     // The backslashes of an escaped quote.
     let end = if is_quote(byte(bytes, end)) { run_back(bytes, end, end - at, |byte| byte == b'\\') } else { end };
     let start = if header { credentials(bytes, at, end) } else { at };
     let value = part(bytes, start, end);
-    if early(value) || (place == Place::Shell && ends_string(value)) || harmless(value, name.kind, if header && start == at { Place::Code } else { place }) {
+    if place == Place::Shell && ends_string(value) || harmless(value, name.kind, if header && start == at { Place::Code } else { place }) {
         return None;
     }
-    // A header is one only with a scheme, or with what can be nothing else.
-    let known = name.kind != Kind::Cookie || value.contains(&b'=') || place == Place::Shell;
-    known.then(|| name.secret(start, end)).flatten()
+    name.secret(start, end)
 }
 
-/// Begins with what a value that is looked up does, so that the rest need not be read.
-fn early(value: &[u8]) -> bool {
-    value.starts_with(b"$(") || value.starts_with(b"{") || (value.starts_with(b"[") && !value.starts_with(b"[REDACTED]"))
+/// Whether a value that is looked up begins there; the rest need not be read.
+fn looked_up(bytes: &[u8], at: usize) -> bool {
+    let mark = super::content::REDACTED.as_bytes();
+    match byte(bytes, at) {
+        b'$' => byte(bytes, at + 1) == b'(',
+        b'{' => true,
+        b'[' => part(bytes, at, at + mark.len()) != mark,
+        _ => false,
+    }
+}
+
+/// Whether the first word there has an equals sign.
+fn is_pair(bytes: &[u8], at: usize) -> bool {
+    let end = run(bytes, at, |byte| !byte.is_ascii_whitespace() && byte != b'=' && !is_quote(byte));
+    end > at && byte(bytes, end) == b'='
 }
 
 /// `$NAME\"…`: a variable at the end of a string in a string.
@@ -254,7 +267,7 @@ fn unquoted(bytes: &[u8], name: &Name, at: usize, place: Place) -> usize {
         Place::Shell if matches!(before(bytes, name.start), b'?' | b'&' | b';') => {
             run(bytes, at, |byte| !byte.is_ascii_whitespace() && !matches!(byte, b'&' | b';' | b'#') && !is_quote(byte))
         }
-        Place::Shell => run(bytes, at, |byte| !byte.is_ascii_whitespace() && inside(byte)),
+        Place::Shell => shell_end(bytes, at, inside),
         Place::Line => {
             let end = run(bytes, at, |byte| byte != b'\n' && byte != b'\r' && inside(byte));
             let comment = part(bytes, at, end).windows(2).position(|two| two == b" #");
@@ -265,5 +278,24 @@ fn unquoted(bytes: &[u8], name: &Name, at: usize, place: Place) -> usize {
                 !byte.is_ascii_whitespace() && !matches!(byte, b',' | b';' | b'&' | b'|' | b')' | b'}' | b'>' | b'<') && !is_quote(byte)
             })
         }
+    }
+}
+
+/// Where a word of a shell ends: at a blank, or at the end of the string it stands in, which is a quote that begins nothing.
+fn shell_end(bytes: &[u8], at: usize, inside: impl Fn(u8) -> bool) -> usize {
+    let mut end = at;
+    let mut begun = 0;
+    loop {
+        end = run(bytes, end, |byte| !byte.is_ascii_whitespace() && !is_quote(byte));
+        let quote = byte(bytes, end);
+        if !is_quote(quote) || !inside(quote) {
+            return end;
+        }
+        let last = matches!(byte(bytes, end + 1), 0 | b' ' | b'\n' | b'\r' | b',' | b'}' | b']' | b')' | b';' | b':');
+        if last && begun != quote {
+            return end;
+        }
+        begun = if begun == quote { 0 } else { quote };
+        end += 1;
     }
 }

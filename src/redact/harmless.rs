@@ -139,7 +139,7 @@ fn is_number(value: &[u8]) -> bool {
 /// A path of plain names. What looks random in it makes it a secret, for base64 has slashes.
 fn is_path(value: &[u8]) -> bool {
     let rooted = [b"/".as_slice(), b"./", b"../", b"~/", b"file:", b"@/", b"\\"].iter().any(|root| value.starts_with(root))
-        || (byte(value, 0).is_ascii_alphabetic() && byte(value, 1) == b':' && matches!(byte(value, 2), b'/' | b'\\'));
+        || (byte(value, 0).is_ascii_alphabetic() && byte(value, 1) == b':' && matches!(byte(value, 2), b'/' | b'\\') && byte(value, 3) != b'/');
     rooted
         && value.iter().all(|&byte| is_word(byte) || matches!(byte, b'/' | b'.' | b'-' | b'~' | b'\\' | b':' | b'<' | b'>' | b'@'))
         && value.iter().filter(|byte| byte.is_ascii_uppercase()).count() <= 4
@@ -169,7 +169,7 @@ fn may_be_password(value: &[u8], kind: Kind) -> bool {
 fn is_code(value: &[u8]) -> bool {
     let value = value.strip_suffix(b";").or_else(|| value.strip_suffix(b",")).unwrap_or(value);
     let first = byte(value, 0);
-    if matches!(first, b'(' | b'[' | b'{' | b'|') {
+    if matches!(first, b'(' | b'[' | b'{' | b'|') && !value.starts_with(MARK) {
         return true;
     }
     if !(first.is_ascii_alphabetic() || matches!(first, b'_' | b'&' | b'*' | b'!' | b'@')) {

@@ -5,13 +5,19 @@ use super::bytes::{byte, is_space, part, run};
 use super::decode;
 use super::harmless::is_reference;
 use super::names::{self, Kind};
-use super::scan::{Around, Rules, scan};
+use super::scan::{Around, Hit, Rules, scan};
 use super::sink::{Form, Sink};
 
 /// Deepest value that is looked into.
 pub(super) const DEEPEST: usize = 32;
 /// How often a string may be JSON in a string of JSON before it is looked through as text.
 pub(super) const STRINGS: usize = 2;
+
+/// How often a text is looked through again after something was taken out.
+const PASSES: usize = 4;
+
+/// How many characters of it are looked at beyond those that there is room for.
+const AHEAD: usize = 512;
 
 /// Why a walk ended before the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +58,30 @@ pub(super) fn leaf(text: &str, open: bool, form: Form, sink: &mut Sink, strings:
             return if rules.any() { sink.write(&inner.into_text(), form) } else { sink.write(text, form) };
         }
     }
-    sink.redacted(text, &scan(text, open), form);
+    let hits = scan(text, open);
+    if hits.is_empty() { sink.write(text, form) } else { settled(text, &hits, form, sink) }
+}
+
+/// Writes a text without what must go, and without what must go once that is gone: a mark may end what had no end before.
+fn settled(text: &str, hits: &[Hit], form: Form, sink: &mut Sink) {
+    let room = sink.room().saturating_add(AHEAD);
+    let mut left = Sink::new(room);
+    left.redacted(text, hits);
+    for _ in 0..PASSES {
+        // The name of an account ends nothing.
+        let accounts = left.rules() == Rules::around(Around::AccountName);
+        let hits = if accounts { Vec::new() } else { scan(left.text(), false) };
+        if hits.is_empty() {
+            sink.note(left.rules());
+            return sink.write(left.text(), form);
+        }
+        let mut next = Sink::new(room);
+        next.note(left.rules());
+        next.redacted(left.text(), &hits);
+        left = next;
+    }
+    sink.note(left.rules());
+    sink.mark(Rules::around(Around::Unreadable));
 }
 
 /// Whether bytes are an object or a list of JSON.
@@ -87,8 +116,10 @@ impl Walk<'_> {
 
     fn blank(&mut self) {
         let end = run(self.bytes, self.at, is_space);
-        // Blanks alone cannot be wrong; that there is no room for them shows at the next byte.
-        let _ = self.copy(end);
+        for line in part(self.bytes, self.at, end).split(|&byte| byte == b'\r') {
+            self.sink.push(str::from_utf8(line).unwrap_or_default());
+        }
+        self.at = end;
     }
 
     fn mark(&mut self, rule: Around, end: usize) -> Result<(), Stop> {
@@ -219,7 +250,7 @@ fn promised(key: &str) -> Option<Kind> {
     let name = key.trim_end();
     let name = name.strip_suffix([':', '?', '*']).unwrap_or(name);
     let short = name.split(' ').count() <= 3;
-    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ' | '/' | '$' | '@' | '[' | ']'));
+    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ' | '/' | '$' | '@'));
     if short && plain { names::kind(name.as_bytes()) } else { None }
 }
 

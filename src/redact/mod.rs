@@ -84,27 +84,4 @@ const fn is_format(c: char) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::event::ToolStep;
-
-    #[test]
-    fn names_lose_control_and_direction_marks_and_are_capped() {
-        assert_eq!(name("run\u{0}_\u{1b}[31mcommand\u{202e}", 128), "run_[31mcommand");
-        assert_eq!(name(&"é".repeat(300), NAME_CHARS).chars().count(), NAME_CHARS);
-        assert_eq!(name("  a b\n", 128), "a b");
-    }
-
-    #[test]
-    fn a_name_of_nothing_but_marks_is_no_name() {
-        let raw = Event {
-            conversation: "c".into(),
-            model: Some("\u{7}".into()),
-            surface: None,
-            action: Action::PreToolUse(ToolStep { step: Some(1), tool: Some(" \n".into()), failed: false }),
-        };
-        let safe = event(raw);
-        assert_eq!(safe.model, None);
-        assert_eq!(safe.action, Action::PreToolUse(ToolStep { step: Some(1), tool: None, failed: false }));
-    }
-}
+mod tests;

@@ -21,13 +21,15 @@ pub enum Lead {
     Any,
     /// Nothing that belongs to a word.
     Word,
+    /// Nothing that may belong to the secret, which can be as long as it likes: it would be read from each prefix within.
+    Start,
     /// So many bytes of the secret itself.
     Bytes(usize),
     /// Digits of the secret itself.
     Digits,
 }
 
-use Lead::{Any, Bytes, Digits, Word};
+use Lead::{Any, Bytes, Digits, Start, Word};
 
 const fn rule(
     name: &'static str,
@@ -95,7 +97,7 @@ pub const RULES: &[Rule] = &[
     rule("workspace-token", Word, &["lin_api_", "lin_oauth_", "secret_", "ntn_", "figd_", "pat", "PMAK-", "nfp_", "napi_", "sdk-", "ops_eyJ", "dG9rO"], r"(?:lin_(?:api|oauth)_[A-Za-z0-9]{32,}|secret_[A-Za-z0-9]{43}|ntn_[A-Za-z0-9]{40,}|figd_[\w-]{40,}|pat[A-Za-z0-9]{14}\.[a-f0-9]{64}|PMAK-[a-f0-9]{24}-[a-f0-9]{34}|nfp_[A-Za-z0-9]{36,}|napi_[a-z0-9]{60,}|sdk-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}|ops_eyJ[A-Za-z0-9+/=_-]{200,}|dG9rO[A-Za-z0-9+/=]{30,})"),
 
     // Not a vendor's.
-    rule("jwt", Any, &["eyJ"], r"eyJ[\w-]{8,}\.(?:eyJ[\w-]*|[\w-]{8,})(?:\.[\w-]*){0,3}"),
+    rule("jwt", Start, &["eyJ"], r"eyJ[\w-]{8,}\.(?:eyJ[\w-]*|[\w-]{8,})(?:\.[\w-]*){0,3}"),
     rule("age-key", Any, &["AGE-SECRET-KEY-1"], r"AGE-SECRET-KEY-1[A-Z0-9]{20,}"),
     rule("putty-key", Any, &["Private-Lines: "], r"Private-Lines: \d+\r?\n(?:[A-Za-z0-9+/=]+\r?\n?)+"),
 ];

@@ -42,7 +42,9 @@ fn key_end(bytes: &[u8], from: usize) -> usize {
         });
         let dashes = run(bytes, at, |byte| byte == b'-');
         if dashes == at {
-            return at;
+            // What stands before it may be the begin of another secret.
+            let word = run_back(bytes, at, bytes.len(), |byte| !is_space(byte));
+            return if at < bytes.len() && word > from { word } else { at };
         }
         if part(bytes, at, dashes).len() >= 5 {
             if stands(bytes, dashes, "begin ") {
@@ -120,7 +122,7 @@ pub(super) fn dsn(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     if ![b"@tcp(".as_slice(), b"@unix(", b"@tcp6("].iter().any(|net| bytes.get(at..).is_some_and(|rest| rest.starts_with(net))) {
         return None;
     }
-    let colon = run_back(bytes, at, 128, |byte| !byte.is_ascii_whitespace() && !is_quote(byte) && byte != b':');
+    let colon = run_back(bytes, at, 128, |byte| !byte.is_ascii_whitespace() && !is_quote(byte) && !matches!(byte, b':' | b'('));
     (before(bytes, colon) == b':' && colon < at && is_word(before(bytes, colon - 1)) && !is_reference(part(bytes, colon, at)) && part(bytes, colon, at) != b"%s")
         .then_some((colon, at))
 }

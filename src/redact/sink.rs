@@ -39,6 +39,15 @@ impl Sink {
         self.rules
     }
 
+    /// How many characters more it takes.
+    pub(super) const fn room(&self) -> usize {
+        self.room
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     pub(super) fn into_text(self) -> String {
         self.text
     }
@@ -120,13 +129,13 @@ impl Sink {
     }
 
     /// Writes `text` without what must go.
-    pub(super) fn redacted(&mut self, text: &str, hits: &[Hit], form: Form) {
+    pub(super) fn redacted(&mut self, text: &str, hits: &[Hit]) {
         let mut at = 0;
         for hit in hits {
-            self.write(text.get(at..hit.start).unwrap_or_default(), form);
+            self.push(text.get(at..hit.start).unwrap_or_default());
             self.put(if hit.is_account() { USER } else { REDACTED }, hit.rules);
             at = hit.end;
         }
-        self.write(text.get(at..).unwrap_or_default(), form);
+        self.push(text.get(at..).unwrap_or_default());
     }
 }

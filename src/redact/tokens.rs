@@ -88,6 +88,9 @@ fn begin(bytes: &[u8], at: usize, rule: &Rule) -> Option<usize> {
     match rule.lead {
         Lead::Any => Some(at),
         Lead::Word => (!is_word(before(bytes, at)) || escaped(bytes, at)).then_some(at),
+        Lead::Start => {
+            (!is_word(before(bytes, at)) && before(bytes, at) != b'-' || escaped(bytes, at)).then_some(at)
+        }
         Lead::Bytes(length) => at.checked_sub(length),
         Lead::Digits => Some(run_back(bytes, at, 10, |byte| byte.is_ascii_digit())),
     }
