@@ -6,6 +6,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::decode;
+use super::json::{self, STRINGS, Stop, walk};
+use super::scan::{Around, Rules};
+use super::sink::{Form, Sink};
+
 /// What stands for what was taken out.
 pub const REDACTED: &str = "[REDACTED]";
 
@@ -102,10 +107,43 @@ pub enum Shape {
     Plain,
 }
 
+/// Most characters of a [`Text`].
+pub const CONTENT_CHARS: usize = 4096;
+
 /// Decodes `raw`, redacts it, and then cuts it to 4096 characters, in that order.
 #[must_use]
 pub fn content(raw: &Raw, shape: Shape) -> Text {
-    // Until the rules are in: closed.
-    let _ = (raw, shape);
-    Text { text: REDACTED.to_owned(), json: false, truncated: false, rules: Vec::new() }
+    let mut sink = Sink::new(CONTENT_CHARS);
+    let bytes = raw.bytes.trim_ascii();
+    let ended = if bytes.is_empty() {
+        Err(Stop::Cut)
+    } else if bytes.starts_with(b"\"") {
+        string(bytes, shape, &mut sink)
+    } else {
+        walk(bytes, &mut sink, STRINGS).map(|()| true)
+    };
+    // What is no JSON where it should be is left out, from there on.
+    if ended == Err(Stop::Broken) {
+        sink.mark(Rules::around(Around::Unreadable));
+    }
+    let truncated = sink.is_full() || !raw.whole || ended.is_err();
+    let json = ended == Ok(true) && !truncated;
+    let rules = sink.rules().names();
+    Text { text: sink.into_text(), json, truncated, rules }
+}
+
+/// Writes the text of a string. Gives whether it is JSON.
+fn string(bytes: &[u8], shape: Shape, sink: &mut Sink) -> Result<bool, Stop> {
+    let (end, closed) = decode::string_end(bytes, 1);
+    let text = decode::string(bytes.get(1..end).unwrap_or_default());
+    if shape == Shape::Json {
+        match json::check(text.as_bytes()) {
+            Ok(()) => return walk(text.as_bytes(), sink, STRINGS).map(|()| closed),
+            // As far as it goes.
+            Err(Stop::Cut) if !closed => return walk(text.as_bytes(), sink, STRINGS).map(|()| false),
+            Err(_) => {}
+        }
+    }
+    json::leaf(&text, !closed, Form::Plain, sink, STRINGS);
+    if closed { Ok(false) } else { Err(Stop::Cut) }
 }

@@ -54,14 +54,29 @@
 //! let _: Redacted<Event> = Redacted::from_spool(raw);
 //! ```
 
+mod account;
+mod assign;
+mod bytes;
 mod content;
+mod decode;
 mod digest;
 mod double;
+mod flags;
+mod harmless;
+mod json;
+mod names;
 mod pass;
+pub mod rules;
+mod scan;
+mod shapes;
+mod sink;
+mod steps;
+mod tokens;
+mod view;
 
 use std::ops::Deref;
 
-pub use content::{REDACTED, Raw, Shape, Text, content};
+pub use content::{CONTENT_CHARS, REDACTED, Raw, Shape, Text, content};
 pub use digest::DigestKey;
 pub use pass::Allowed;
 
@@ -132,23 +147,4 @@ const fn is_format(c: char) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::event::ToolStep;
-
-    #[test]
-    fn names_lose_control_and_direction_marks_and_are_capped() {
-        assert_eq!(name("run\u{0}_\u{1b}[31mcommand\u{202e}", 128), "run_[31mcommand");
-        assert_eq!(name(&"é".repeat(300), NAME_CHARS).chars().count(), NAME_CHARS);
-        assert_eq!(name("  a b\n", 128), "a b");
-    }
-
-    #[test]
-    fn a_name_of_nothing_but_marks_is_no_name() {
-        let step = ToolStep { step: Some(1), tool: Some(" \n".into()), failed: false };
-        let raw = Event { model: Some("\u{7}".into()), ..Event::new("c".into(), Action::PreToolUse(step)) };
-        let safe = event(raw, &Allowed::default());
-        assert_eq!(safe.model, None);
-        assert_eq!(safe.action, Action::PreToolUse(ToolStep { step: Some(1), tool: None, failed: false }));
-    }
-}
+mod tests;

@@ -1,0 +1,367 @@
+//! Walks through JSON as it came and writes it redacted: order, numbers and blanks stay as they were written. May not keep a
+//! tree, and may not pass on what it does not understand; decided in `docs/adr/0040-redaction-engine.md`.
+
+use super::bytes::{byte, is_space, part, run};
+use super::decode;
+use super::harmless::is_reference;
+use super::names::{self, Kind};
+use super::scan::{Around, Hit, Rules, scan};
+use super::sink::{Form, Sink};
+
+/// Deepest value that is looked into.
+pub(super) const DEEPEST: usize = 32;
+/// How often a string may be JSON in a string of JSON before it is looked through as text.
+pub(super) const STRINGS: usize = 2;
+
+/// How often a text is looked through again after something was taken out.
+const PASSES: usize = 4;
+
+/// How many characters of it are looked at beyond those that there is room for.
+const AHEAD: usize = 512;
+
+/// Why a walk ended before the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// There is no room for more.
+    Full,
+    /// The input ends within a value.
+    Cut,
+    /// It is no JSON.
+    Broken,
+}
+
+/// Whether a value must go for what stands before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Promise {
+    None,
+    Secret(Kind),
+    /// Within a value that must go.
+    Inside,
+}
+
+/// Writes the value `bytes` are, redacted.
+pub(super) fn walk(bytes: &[u8], sink: &mut Sink, strings: usize) -> Result<(), Stop> {
+    let mut walk = Walk { bytes, at: 0, sink, strings };
+    walk.value(0, Promise::None)?;
+    walk.blank();
+    if walk.at < bytes.len() { Err(Stop::Broken) } else { Ok(()) }
+}
+
+/// Writes a text that may be JSON itself, redacted. An `open` one was cut.
+pub(super) fn leaf(text: &str, open: bool, form: Form, sink: &mut Sink, strings: usize) {
+    if strings > 0 && !open && check(text.as_bytes()) == Ok(()) {
+        let mut inner = Sink::new(usize::MAX);
+        // It was checked, so all that can stop it is depth, and that it has marked.
+        if walk(text.as_bytes(), &mut inner, strings - 1).is_ok() {
+            let rules = inner.rules();
+            sink.note(rules);
+            return if rules.any() { sink.write(&inner.into_text(), form) } else { sink.write(text, form) };
+        }
+    }
+    let hits = scan(text, open);
+    if hits.is_empty() { sink.write(text, form) } else { settled(text, &hits, form, sink) }
+}
+
+/// Writes a text without what must go, and without what must go once that is gone: a mark may end what had no end before.
+fn settled(text: &str, hits: &[Hit], form: Form, sink: &mut Sink) {
+    let room = sink.room().saturating_add(AHEAD);
+    let mut left = Sink::new(room);
+    left.redacted(text, hits);
+    for _ in 0..PASSES {
+        // The name of an account ends nothing.
+        let accounts = left.rules() == Rules::around(Around::AccountName);
+        let hits = if accounts { Vec::new() } else { scan(left.text(), false) };
+        if hits.is_empty() {
+            sink.note(left.rules());
+            return sink.write(left.text(), form);
+        }
+        let mut next = Sink::new(room);
+        next.note(left.rules());
+        next.redacted(left.text(), &hits);
+        left = next;
+    }
+    sink.note(left.rules());
+    sink.mark(Rules::around(Around::Unreadable));
+}
+
+/// Whether bytes are an object or a list of JSON.
+pub(super) fn check(bytes: &[u8]) -> Result<(), Stop> {
+    if !matches!(byte(bytes, run(bytes, 0, is_space)), b'{' | b'[') {
+        return Err(Stop::Broken);
+    }
+    let mut nothing = Skip { bytes, at: 0 };
+    nothing.value()?;
+    if run(bytes, nothing.at, is_space) < bytes.len() { Err(Stop::Broken) } else { Ok(()) }
+}
+
+struct Walk<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    sink: &'a mut Sink,
+    strings: usize,
+}
+
+impl Walk<'_> {
+    fn peek(&self) -> Result<u8, Stop> {
+        self.bytes.get(self.at).copied().ok_or(Stop::Cut)
+    }
+
+    /// Writes `end` bytes that are JSON's own.
+    fn copy(&mut self, end: usize) -> Result<(), Stop> {
+        let text = str::from_utf8(part(self.bytes, self.at, end)).map_err(|_| Stop::Broken)?;
+        self.sink.push(text);
+        self.at = end;
+        if self.sink.is_full() { Err(Stop::Full) } else { Ok(()) }
+    }
+
+    fn blank(&mut self) {
+        let end = run(self.bytes, self.at, is_space);
+        for line in part(self.bytes, self.at, end).split(|&byte| byte == b'\r') {
+            self.sink.push(str::from_utf8(line).unwrap_or_default());
+        }
+        self.at = end;
+    }
+
+    fn mark(&mut self, rule: Around, end: usize) -> Result<(), Stop> {
+        self.sink.push("\"");
+        self.sink.mark(Rules::around(rule));
+        self.sink.push("\"");
+        self.at = end;
+        if self.sink.is_full() { Err(Stop::Full) } else { Ok(()) }
+    }
+
+    fn value(&mut self, depth: usize, promise: Promise) -> Result<(), Stop> {
+        self.blank();
+        let inside = if promise == Promise::None { Promise::None } else { Promise::Inside };
+        match self.peek()? {
+            b'{' | b'[' if depth == DEEPEST => {
+                let mut skip = Skip { bytes: self.bytes, at: self.at };
+                skip.value()?;
+                self.mark(Around::Unreadable, skip.at)
+            }
+            b'{' => self.object(depth, inside),
+            b'[' => self.list(depth, inside),
+            b'"' => self.string(promise).map(drop),
+            _ => self.scalar(promise),
+        }
+    }
+
+    fn object(&mut self, depth: usize, inside: Promise) -> Result<(), Stop> {
+        self.copy(self.at + 1)?;
+        let mut first = true;
+        // `{"name": "API_KEY", "value": "…"}`
+        let mut named = None;
+        loop {
+            self.blank();
+            match self.peek()? {
+                b'}' => return self.copy(self.at + 1),
+                b',' if !first => self.copy(self.at + 1)?,
+                _ if first => {}
+                _ => return Err(Stop::Broken),
+            }
+            self.blank();
+            if self.peek()? != b'"' {
+                return Err(Stop::Broken);
+            }
+            let key = self.string(Promise::None)?;
+            self.blank();
+            if self.peek()? != b':' {
+                return Err(Stop::Broken);
+            }
+            self.copy(self.at + 1)?;
+            self.blank();
+            let kind = promised(&key).or(if is_value(&key) { named } else { None });
+            let promise = kind.map_or(inside, |kind| if inside == Promise::None { Promise::Secret(kind) } else { inside });
+            if is_name(&key) && self.peek()? == b'"' && promise == Promise::None {
+                named = names::kind(self.string(promise)?.as_bytes());
+            } else {
+                self.value(depth + 1, promise)?;
+            }
+            first = false;
+        }
+    }
+
+    fn list(&mut self, depth: usize, inside: Promise) -> Result<(), Stop> {
+        self.copy(self.at + 1)?;
+        let mut first = true;
+        // `["--token", "…"]`
+        let mut flag = None;
+        loop {
+            self.blank();
+            match self.peek()? {
+                b']' => return self.copy(self.at + 1),
+                b',' if !first => self.copy(self.at + 1)?,
+                _ if first => {}
+                _ => return Err(Stop::Broken),
+            }
+            self.blank();
+            let promise = flag.take().map_or(inside, Promise::Secret);
+            if self.peek()? == b'"' {
+                let text = self.string(promise)?;
+                flag = names::kind(text.as_bytes()).filter(|_| text.starts_with("--") && inside == Promise::None);
+            } else {
+                self.value(depth + 1, promise)?;
+            }
+            first = false;
+        }
+    }
+
+    /// Writes a string, and gives what it was.
+    fn string(&mut self, promise: Promise) -> Result<String, Stop> {
+        let (end, closed) = decode::string_end(self.bytes, self.at + 1);
+        let text = decode::string(part(self.bytes, self.at + 1, end));
+        self.at = end + usize::from(closed);
+        self.sink.push("\"");
+        if promise == Promise::None || is_empty_or_reference(&text) {
+            leaf(&text, !closed, Form::Json, self.sink, self.strings);
+        } else {
+            self.sink.mark(Rules::around(rule(promise)));
+        }
+        if !closed {
+            return Err(Stop::Cut);
+        }
+        self.sink.push("\"");
+        if self.sink.is_full() { Err(Stop::Full) } else { Ok(text) }
+    }
+
+    fn scalar(&mut self, promise: Promise) -> Result<(), Stop> {
+        let end = scalar_end(self.bytes, self.at)?;
+        let number = byte(self.bytes, self.at).is_ascii_digit() || byte(self.bytes, self.at) == b'-';
+        let secret = match promise {
+            Promise::None => false,
+            Promise::Secret(Kind::Password) | Promise::Inside => true,
+            Promise::Secret(_) => end - self.at >= 6,
+        };
+        if number && secret { self.mark(rule(promise), end) } else { self.copy(end) }
+    }
+}
+
+const fn rule(promise: Promise) -> Around {
+    if let Promise::Secret(kind) = promise { Around::of(kind) } else { Around::SecretName }
+}
+
+fn is_empty_or_reference(text: &str) -> bool {
+    let text = text.trim();
+    text.is_empty() || text == super::content::REDACTED || is_reference(text.as_bytes())
+}
+
+/// What a key promises that is a name. A line of code that is a key promises nothing.
+fn promised(key: &str) -> Option<Kind> {
+    let name = key.trim_end();
+    let name = name.strip_suffix([':', '?', '*']).unwrap_or(name);
+    let short = name.split(' ').count() <= 3;
+    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ' | '/' | '$' | '@'));
+    if short && plain { names::kind(name.as_bytes()) } else { None }
+}
+
+fn is_name(key: &str) -> bool {
+    ["name", "key", "header", "variable", "field", "flag", "envvar"].iter().any(|name| key.eq_ignore_ascii_case(name))
+}
+
+fn is_value(key: &str) -> bool {
+    ["value", "val", "content", "data", "stringvalue", "default"].iter().any(|name| key.eq_ignore_ascii_case(name))
+}
+
+/// Where a number, `true`, `false` or `null` ends.
+fn scalar_end(bytes: &[u8], at: usize) -> Result<usize, Stop> {
+    let end = run(bytes, at, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.'));
+    let word = part(bytes, at, end);
+    let known = matches!(word, b"true" | b"false" | b"null") || is_number(word);
+    if known {
+        Ok(end)
+    } else if end == bytes.len() {
+        Err(Stop::Cut)
+    } else {
+        Err(Stop::Broken)
+    }
+}
+
+fn is_number(word: &[u8]) -> bool {
+    let digits = |at: usize| run(word, at, |byte| byte.is_ascii_digit());
+    let whole = usize::from(byte(word, 0) == b'-');
+    let mut at = digits(whole);
+    if at == whole || (byte(word, whole) == b'0' && at > whole + 1) {
+        return false;
+    }
+    if byte(word, at) == b'.' {
+        let start = at + 1;
+        at = digits(start);
+        if at == start {
+            return false;
+        }
+    }
+    if matches!(byte(word, at), b'e' | b'E') {
+        let start = at + 1 + usize::from(matches!(byte(word, at + 1), b'-' | b'+'));
+        at = digits(start);
+        if at == start {
+            return false;
+        }
+    }
+    at == word.len()
+}
+
+/// Reads JSON and keeps nothing, however deep it is.
+struct Skip<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Skip<'_> {
+    fn next(&mut self) -> Result<u8, Stop> {
+        self.at = run(self.bytes, self.at, is_space);
+        self.bytes.get(self.at).copied().ok_or(Stop::Cut)
+    }
+
+    fn value(&mut self) -> Result<(), Stop> {
+        let mut objects = Vec::new();
+        loop {
+            match self.next()? {
+                open @ (b'{' | b'[') => {
+                    self.at += 1;
+                    objects.push(open == b'{');
+                    if !matches!(self.next()?, b'}' | b']') {
+                        self.key(open == b'{')?;
+                        continue;
+                    }
+                }
+                b'"' => self.string()?,
+                _ => self.at = scalar_end(self.bytes, self.at)?,
+            }
+            loop {
+                let Some(&object) = objects.last() else { return Ok(()) };
+                let found = self.next()?;
+                self.at += 1;
+                match found {
+                    b'}' if object => drop(objects.pop()),
+                    b']' if !object => drop(objects.pop()),
+                    b',' => {
+                        self.key(object)?;
+                        break;
+                    }
+                    _ => return Err(Stop::Broken),
+                }
+            }
+        }
+    }
+
+    fn key(&mut self, object: bool) -> Result<(), Stop> {
+        if !object {
+            return Ok(());
+        }
+        if self.next()? != b'"' {
+            return Err(Stop::Broken);
+        }
+        self.string()?;
+        if self.next()? != b':' {
+            return Err(Stop::Broken);
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn string(&mut self) -> Result<(), Stop> {
+        let (end, closed) = decode::string_end(self.bytes, self.at + 1);
+        self.at = end + 1;
+        if closed { Ok(()) } else { Err(Stop::Cut) }
+    }
+}
