@@ -191,6 +191,7 @@ fn shown(span: &Span) -> String {
             Value::Content(text) => text.as_str().to_owned(),
             Value::Int(number) => number.to_string(),
             Value::Bool(flag) => flag.to_string(),
+            Value::Texts(texts) => texts.join(", "),
             other => format!("{other:?}"),
         };
         let _ = writeln!(page, "  {key} = {value}");
