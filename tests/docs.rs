@@ -1,6 +1,6 @@
 //! What README, docs and examples say is true: their commands run, their samples are what the program reads and writes.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a failure here is a failed test")]
 
 #[path = "docs/commands.rs"]
 mod commands;

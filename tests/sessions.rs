@@ -48,7 +48,7 @@ impl Run {
             Step::Event { name, event, capture } => {
                 let conversation = self.conversations.entry(event.conversation.clone());
                 let conversation = conversation.or_insert_with(|| Conversation::new(origin.clone()));
-                let outputs = conversation.apply(&redact::event(event.clone(), &script.allowed), capture, options);
+                let outputs = conversation.apply(&redact::event((**event).clone(), &script.allowed), capture, options);
                 (name.clone(), outputs)
             }
             Step::AgentExit(agent) => {

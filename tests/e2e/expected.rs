@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 
+use fi_hook_to_otlp::redact::Text;
 use fi_hook_to_otlp::span::{Role, Span, Status, Value};
 use fi_hook_to_otlp::store::Store;
 use serde_json::{Value as Json, json};
@@ -128,7 +129,7 @@ fn seen(span: &Span, resource: &Json) -> Seen {
     let (code, message) = match &span.status {
         Status::Unset => (0, ""),
         Status::Ok => (1, ""),
-        Status::Error(text) => (2, text.as_ref().map(|text| text.as_str()).unwrap_or_default()),
+        Status::Error(text) => (2, text.as_ref().map(Text::as_str).unwrap_or_default()),
     };
     json!({
         "traceId": span.trace_id.to_string(),

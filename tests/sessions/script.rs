@@ -36,7 +36,7 @@ pub(crate) struct Line {
 
 #[derive(Clone)]
 pub(crate) enum Step {
-    Event { name: String, event: Event<Raw>, capture: Capture },
+    Event { name: String, event: Box<Event<Raw>>, capture: Capture },
     AgentExit(Agent),
     Tick(Vec<Agent>),
 }
@@ -138,7 +138,7 @@ fn parse_line(line: &Value) -> Line {
             registration: line["registration"].as_u64().unwrap_or(1),
             traceparent: line["traceparent"].as_str().map(str::to_owned),
         };
-        Step::Event { event: event_of(&name, &line["payload"]), name, capture }
+        Step::Event { event: Box::new(event_of(&name, &line["payload"])), name, capture }
     };
     Line { at_ms, now, step }
 }
