@@ -54,7 +54,7 @@ fn a_span_arrives_as_it_is() {
     );
     assert_eq!((got.name.as_str(), got.kind, got.flags & 0xff), ("Model call", 3, 1));
     assert_eq!(got.status.map(|status| (status.code, status.message)), Some((2, "bad".to_owned())));
-    assert_eq!((got.attributes.len(), got.events[0].attributes.len()), (5, 5));
+    assert_eq!((got.attributes.len(), got.events[0].attributes.len()), (6, 6));
     assert_eq!((got.events[0].time_unix_nano, got.events[0].name.as_str()), (1_700_000_000_000_000_003, "e"));
     assert_eq!((got.links[0].trace_id.clone(), got.links[0].span_id.clone()), (vec![1; 16], vec![2; 8]));
     assert_eq!((got.dropped_attributes_count, got.dropped_events_count, got.dropped_links_count), (0, 0, 0));
@@ -168,6 +168,7 @@ fn json_is_as_the_definition_wants_it() {
     let values: Vec<_> = span["attributes"].as_array().unwrap().iter().map(|a| a["value"].to_string()).collect();
     let expected = [
         r#"{"intValue":"9223372036854775807"}"#,
+        r#"{"stringValue":"said"}"#,
         r#"{"boolValue":true}"#,
         r#"{"doubleValue":0.5}"#,
         r#"{"stringValue":"ü"}"#,
