@@ -117,8 +117,8 @@ mod tests {
         let mut agents = Agents::default();
         assert_eq!(agents.gone_for(Duration::ZERO, Instant::now()), (Vec::new(), None));
         // Of another boot, so gone for certain.
-        agents.observe(&agent(2), false);
         let looked = Instant::now();
+        agents.observe(&agent(2), false);
         std::thread::sleep(Duration::from_millis(20));
         assert_eq!(
             agents.gone_for(Duration::from_millis(20), looked).0,
