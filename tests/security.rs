@@ -1,6 +1,8 @@
 //! docs/security.md, sentence by sentence, with the real binary: keys stay where they are needed, a workspace sets nothing,
 //! nothing listens, no name comes from a payload, nobody is trusted silently.
 
+#![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
+
 mod support;
 
 use std::collections::BTreeSet;

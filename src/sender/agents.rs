@@ -52,12 +52,13 @@ impl Agents {
         self.seen.values().any(|sight| matches!(sight, Sight::Gone(_)))
     }
 
-    /// Agents that were seen to have ended at least `time` ago, and how long until that is so of the next one.
-    pub(super) fn gone_for(&self, time: Duration) -> (Vec<Agent>, Option<Duration>) {
+    /// Agents that had been seen to have ended for `time` or longer at `at`, and how long from then until that is so of the
+    /// next one.
+    pub(super) fn gone_for(&self, time: Duration, at: Instant) -> (Vec<Agent>, Option<Duration>) {
         let (mut gone, mut next) = (Vec::new(), None::<Duration>);
         for (agent, sight) in &self.seen {
             let Sight::Gone(since) = sight else { continue };
-            match time.saturating_sub(since.elapsed()) {
+            match time.saturating_sub(at.saturating_duration_since(*since)) {
                 Duration::ZERO => gone.push(agent.clone()),
                 left => next = Some(next.map_or(left, |next| next.min(left))),
             }
@@ -114,18 +115,24 @@ mod tests {
     fn each_agent_has_its_own_time_to_be_gone() {
         let agent = |pid| Agent { pid, started_ns: 1, namespace: 1, marked: true };
         let mut agents = Agents::default();
-        assert_eq!(agents.gone_for(Duration::ZERO), (Vec::new(), None));
+        assert_eq!(agents.gone_for(Duration::ZERO, Instant::now()), (Vec::new(), None));
         // Of another boot, so gone for certain.
+        let looked = Instant::now();
         agents.observe(&agent(2), false);
         std::thread::sleep(Duration::from_millis(20));
-        let (first, _) = agents.gone_for(Duration::from_millis(20));
+        assert_eq!(
+            agents.gone_for(Duration::from_millis(20), looked).0,
+            [],
+            "a long step makes nobody gone for longer"
+        );
+        let (first, _) = agents.gone_for(Duration::from_millis(20), Instant::now());
         agents.observe(&agent(3), false);
-        let (gone, next) = agents.gone_for(Duration::from_millis(20));
+        let (gone, next) = agents.gone_for(Duration::from_millis(20), Instant::now());
         assert_eq!((first, agents.any_gone()), (vec![agent(2)], true));
         // On a machine that stood still just now, both may be.
         assert!(gone.contains(&agent(2)) && (gone.len() == 2 || next.is_some_and(|left| !left.is_zero())));
         agents.keep_only(|agent| agent.pid == 3);
-        assert_eq!(agents.gone_for(Duration::ZERO).0, [agent(3)]);
+        assert_eq!(agents.gone_for(Duration::ZERO, Instant::now()).0, [agent(3)]);
     }
 
     #[tokio::test]
@@ -137,6 +144,6 @@ mod tests {
         agents.observe(&gone, true);
         agents.observe(&live, true);
         assert!(agents.is_live(&live) && !agents.is_live(&gone));
-        assert_eq!(agents.gone_for(Duration::ZERO).0, [gone]);
+        assert_eq!(agents.gone_for(Duration::ZERO, Instant::now()).0, [gone]);
     }
 }

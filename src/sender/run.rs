@@ -163,7 +163,7 @@ impl<'a> Sender<'a> {
 
     /// Does whatever can be done without waiting; returns how long nothing more will be due.
     fn step(&mut self) -> Result<Duration, SendError> {
-        let mut sleep = MOST_SLEEP;
+        let (mut sleep, begun) = (MOST_SLEEP, Instant::now());
         if self.settings_file.changed() {
             self.reload()?;
         }
@@ -189,7 +189,7 @@ impl<'a> Sender<'a> {
         let now = Now { realtime_ns: clocks.realtime_ns, boottime_ns: clocks.boottime_ns, boot_id };
         // What lies in the spool may belong to a session that seems to be over.
         if !round.more && !round.waits {
-            sleep = sleep.min(self.close_sessions(&now, &options)?);
+            sleep = sleep.min(self.close_sessions(&now, begun, &options)?);
         }
         if self.flushing && !self.holding && !self.agents.any_gone() {
             let fold = self.store.fold(clocks.realtime_ns)?;
@@ -255,10 +255,12 @@ impl<'a> Sender<'a> {
         self.agents.keep_only(|agent| open.values().any(|conversation| conversation.agents().contains(agent)));
     }
 
-    /// Closes the sessions of agents that have ended and what is overdue; returns when to look again.
-    fn close_sessions(&mut self, now: &Now, options: &Options) -> Result<Duration, SendError> {
+    /// Closes the sessions of agents that have ended and what is overdue; returns when to look again. `begun` is when this
+    /// step looked into the spool: what was held back then, or came later, may be of an agent that has been gone for
+    /// longer by now, since to fold takes time.
+    fn close_sessions(&mut self, now: &Now, begun: Instant, options: &Options) -> Result<Duration, SendError> {
         // Each agent's own last words: that another one has been gone for longer says nothing about them.
-        let (gone, next) = self.agents.gone_for(LAST_WORDS);
+        let (gone, next) = self.agents.gone_for(LAST_WORDS, begun);
         let mut sleep = next.unwrap_or(MOST_SLEEP);
         let mut closed: Vec<(String, Conversation, Vec<Output>)> = Vec::new();
         for (id, conversation) in &self.open {
