@@ -5,9 +5,9 @@ use std::error::Error;
 use std::path::Path;
 use std::{env, fs};
 
+use regex_automata::MatchKind;
 use regex_automata::dfa::{StartKind, dense};
 use regex_automata::util::syntax;
-use regex_automata::MatchKind;
 
 #[expect(dead_code, unreachable_pub, reason = "the program needs the rest of it")]
 #[path = "src/redact/rules.rs"]
@@ -21,7 +21,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut list = String::from("&[\n");
     for rule in rules::RULES {
         let automaton = dense::Builder::new()
-            .configure(dense::Config::new().start_kind(StartKind::Anchored).match_kind(MatchKind::All).accelerate(false).minimize(true))
+            .configure(
+                dense::Config::new()
+                    .start_kind(StartKind::Anchored)
+                    .match_kind(MatchKind::All)
+                    .accelerate(false)
+                    .minimize(true),
+            )
             .syntax(syntax::Config::new().unicode(false).utf8(false))
             .build(rule.pattern)
             .and_then(|dense| dense.to_sparse())

@@ -7,9 +7,10 @@ use super::steps::look;
 /// What folders of homes are called, with what parts them left out.
 const HOMES: &[&str] = &["home", "users"];
 /// What may stand before one that does not begin the path.
-const PARENTS: &[&str] = &["/var", "/usr", "/export", "/data", "/host", "/host_mnt", "/rootfs", "/mnt", "/private", "/net", "/file"];
-/// Names that are nobody's.
-const NOBODY: &[&str] = &["shared", "public", "default", "linuxbrew", "all"];
+const PARENTS: &[&str] =
+    &["/var", "/usr", "/export", "/data", "/host", "/host_mnt", "/rootfs", "/mnt", "/private", "/net", "/file"];
+/// Names that are nobody's. The first two are folders of homes again.
+const NOBODY: &[&str] = &["home", "users", "shared", "public", "default", "linuxbrew", "all"];
 
 /// The name of an account in the path whose separator is at `at`.
 pub(super) fn account(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
@@ -20,7 +21,10 @@ pub(super) fn account(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     }
     let folder = run(bytes, at, |byte| byte == separator);
     let home = HOMES.iter().find(|home| stands(bytes, folder, home))?;
-    if separator == b'/' && !(part(bytes, folder, folder + 4) == b"home" || stands(bytes, folder, "users") && is_upper_or_drive(bytes, at, folder)) {
+    if separator == b'/'
+        && !(part(bytes, folder, folder + 4) == b"home"
+            || stands(bytes, folder, "users") && is_upper_or_drive(bytes, at, folder))
+    {
         return None;
     }
     let after = folder + home.len();
@@ -31,7 +35,8 @@ pub(super) fn account(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let end = name_end(bytes, start, separator == b'\\' || drive(bytes, at));
     let name = part(bytes, start, end);
     let nobody = NOBODY.iter().any(|nobody| name.eq_ignore_ascii_case(nobody.as_bytes()));
-    (!name.is_empty() && !nobody && name.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii())).then_some((start, end))
+    (!name.is_empty() && !nobody && name.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii()))
+        .then_some((start, end))
 }
 
 /// `/Users` is macOS, `/users` is a page; after a drive it is either way Windows.
@@ -55,7 +60,13 @@ fn begins(bytes: &[u8], at: usize, separator: u8) -> bool {
     if separator == b'\\' {
         return true;
     }
-    if !(last.is_ascii_alphanumeric() || matches!(last, b'_' | b'-' | b'.' | b'}' | b')' | b'*' | b'~' | b'@')) || drive(bytes, at) {
+    // What was a name that does not end there.
+    if part(bytes, at.saturating_sub(6), at) == b"<user>" {
+        return false;
+    }
+    if !(last.is_ascii_alphanumeric() || matches!(last, b'_' | b'-' | b'.' | b'}' | b')' | b'*' | b'~' | b'@'))
+        || drive(bytes, at)
+    {
         return true;
     }
     let head = part(bytes, at.saturating_sub(12), at);
@@ -67,7 +78,36 @@ fn begins(bytes: &[u8], at: usize, separator: u8) -> bool {
 
 /// Where the name ends. On Windows it may have blanks, if a separator follows.
 fn name_end(bytes: &[u8], start: usize, windows: bool) -> usize {
-    let ends = |byte: u8| byte.is_ascii_control() || matches!(byte, b'/' | b'\\' | b':' | b'*' | b'?' | b'"' | b'\'' | b'`' | b'<' | b'>' | b'|' | b';' | b',' | b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'$' | b'%' | b'&' | b'=' | b'#' | b'!');
+    let ends = |byte: u8| {
+        byte.is_ascii_control()
+            || matches!(
+                byte,
+                b'/' | b'\\'
+                    | b':'
+                    | b'*'
+                    | b'?'
+                    | b'"'
+                    | b'\''
+                    | b'`'
+                    | b'<'
+                    | b'>'
+                    | b'|'
+                    | b';'
+                    | b','
+                    | b'('
+                    | b')'
+                    | b'['
+                    | b']'
+                    | b'{'
+                    | b'}'
+                    | b'$'
+                    | b'%'
+                    | b'&'
+                    | b'='
+                    | b'#'
+                    | b'!'
+            )
+    };
     if windows {
         let end = run(part(bytes, 0, start + 48), start, |byte| !ends(byte));
         if matches!(byte(bytes, end), b'/' | b'\\') {

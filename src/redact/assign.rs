@@ -77,7 +77,13 @@ impl Name {
         let letters = part(bytes, self.start, self.end);
         let caps = !letters.iter().any(u8::is_ascii_lowercase);
         match separator {
-            b':' if tight => if caps { Place::Shell } else { Place::Code },
+            b':' if tight => {
+                if caps {
+                    Place::Shell
+                } else {
+                    Place::Code
+                }
+            }
             b':' if self.first => Place::Line,
             b'=' if tight && (caps || self.first || letters.starts_with(b"-") || self.follows(bytes)) => Place::Shell,
             _ => Place::Code,
@@ -93,7 +99,19 @@ impl Name {
         let word = run_back(bytes, blank, 16, |byte| byte.is_ascii_alphabetic() || byte == b'-');
         matches!(
             part(bytes, word, blank),
-            b"export" | b"set" | b"env" | b"ENV" | b"ARG" | b"-e" | b"--env" | b"--build-arg" | b"setenv" | b"local" | b"declare" | b"readonly" | b"sudo"
+            b"export"
+                | b"set"
+                | b"env"
+                | b"ENV"
+                | b"ARG"
+                | b"-e"
+                | b"--env"
+                | b"--build-arg"
+                | b"setenv"
+                | b"local"
+                | b"declare"
+                | b"readonly"
+                | b"sudo"
         ) || matches!(before(bytes, blank), b';' | b'&' | b'|')
     }
 
@@ -132,7 +150,7 @@ fn block(bytes: &[u8], name: &Name, at: usize) -> Option<Secret> {
         }
         end = run(bytes, text, |byte| byte != b'\n');
     }
-    name.secret(start, end)
+    if harmless(part(bytes, start, end), name.kind, Place::Shell) { None } else { name.secret(start, end) }
 }
 
 /// `: str = "…"`: where the value of a name with a type begins.
@@ -155,7 +173,10 @@ fn value_at(bytes: &[u8], name: &Name, at: usize, place: Place, open: bool) -> O
             return None;
         }
         let (inner, end) = string(bytes, start + level, level, open);
-        let (inner, place) = (if header { credentials(bytes, inner, end) } else { inner }, if place == Place::Shell { place } else { Place::Quoted });
+        let (inner, place) = (
+            if header { credentials(bytes, inner, end) } else { inner },
+            if place == Place::Shell { place } else { Place::Quoted },
+        );
         let bare = part(bytes, inner, end);
         return if harmless(bare, name.kind, place) { None } else { name.secret(inner, end) };
     }
@@ -167,7 +188,9 @@ fn value_at(bytes: &[u8], name: &Name, at: usize, place: Place, open: bool) -> O
     let end = if is_quote(byte(bytes, end)) { run_back(bytes, end, end - at, |byte| byte == b'\\') } else { end };
     let start = if header { credentials(bytes, at, end) } else { at };
     let value = part(bytes, start, end);
-    if place == Place::Shell && ends_string(value) || harmless(value, name.kind, if header && start == at { Place::Code } else { place }) {
+    if place == Place::Shell && ends_string(value)
+        || harmless(value, name.kind, if header && start == at { Place::Code } else { place })
+    {
         return None;
     }
     name.secret(start, end)
@@ -206,8 +229,21 @@ fn string_start(bytes: &[u8], at: usize) -> usize {
         return head;
     }
     let call = part(bytes, marks, head);
-    let wraps = [b"Some".as_slice(), b"from", b"new", b"into", b"bytes", b"str", b"b64decode", b"atob", b"btoa", b"SecretStr", b"encode"];
-    let wrapped = byte(bytes, head) == b'(' && is_quote(byte(bytes, head + 1)) && wraps.iter().any(|wrap| call.ends_with(wrap));
+    let wraps = [
+        b"Some".as_slice(),
+        b"from",
+        b"new",
+        b"into",
+        b"bytes",
+        b"str",
+        b"b64decode",
+        b"atob",
+        b"btoa",
+        b"SecretStr",
+        b"encode",
+    ];
+    let wrapped =
+        byte(bytes, head) == b'(' && is_quote(byte(bytes, head + 1)) && wraps.iter().any(|wrap| call.ends_with(wrap));
     if wrapped { head + 1 } else { at }
 }
 
@@ -273,11 +309,11 @@ fn unquoted(bytes: &[u8], name: &Name, at: usize, place: Place) -> usize {
             let comment = part(bytes, at, end).windows(2).position(|two| two == b" #");
             comment.map_or(end, |length| at + length)
         }
-        Place::Quoted | Place::Code => {
-            run(bytes, at, |byte| {
-                !byte.is_ascii_whitespace() && !matches!(byte, b',' | b';' | b'&' | b'|' | b')' | b'}' | b'>' | b'<') && !is_quote(byte)
-            })
-        }
+        Place::Quoted | Place::Code => run(bytes, at, |byte| {
+            !byte.is_ascii_whitespace()
+                && !matches!(byte, b',' | b';' | b'&' | b'|' | b')' | b'}' | b'>' | b'<')
+                && !is_quote(byte)
+        }),
     }
 }
 

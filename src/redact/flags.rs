@@ -1,9 +1,9 @@
 //! Finds secrets in command lines: `--password x`, `curl -u user:x`, `sshpass -p x`, `mysql -px`, `machine h password x`. May not
 //! take a short flag for one unless the command was seen before it.
 
-use super::bytes::{before, byte, is_blank, is_quote, is_space, is_word, part, run, stands};
-use super::harmless::{Place, harmless, is_reference};
 use super::assign::closing;
+use super::bytes::{before, byte, is_blank, is_quote, is_space, is_word, part, run, stands};
+use super::harmless::{Place, harmless, is_mask, is_reference};
 use super::names::{self, Kind};
 use super::scan::Around;
 
@@ -114,7 +114,7 @@ fn user(bytes: &[u8], at: usize, open: bool) -> Option<(usize, usize)> {
 fn word(bytes: &[u8], at: usize, open: bool) -> Option<(usize, usize)> {
     let (start, end) = argument(bytes, at, open)?;
     let value = part(bytes, start, end);
-    let skip = value.is_empty() || value.starts_with(b"-") || is_reference(value) || value == super::content::REDACTED.as_bytes();
+    let skip = value.starts_with(b"-") || is_reference(value) || is_mask(value);
     (!skip).then_some((start, end))
 }
 
@@ -126,6 +126,8 @@ fn argument(bytes: &[u8], at: usize, open: bool) -> Option<(usize, usize)> {
         let start = at + level + 1;
         return Some((start, closing(bytes, start, quote, level, open)));
     }
-    let end = run(bytes, at, |byte| !byte.is_ascii_whitespace() && !is_quote(byte) && !matches!(byte, b'|' | b';' | b'&' | b')'));
+    let end = run(bytes, at, |byte| {
+        !byte.is_ascii_whitespace() && !is_quote(byte) && !matches!(byte, b'|' | b';' | b'&' | b')')
+    });
     (end > at).then_some((at, end))
 }

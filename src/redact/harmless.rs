@@ -22,15 +22,19 @@ pub(super) enum Place {
 const MOST: usize = 256;
 
 /// Values that say that there is none, or of what kind it is.
+#[rustfmt::skip]
 const KEYWORDS: &[&str] = &[
-    "any", "array", "basic", "bearer", "bool", "boolean", "byte", "bytes", "char", "date", "default", "disabled", "empty", "enabled", "false",
-    "float", "guid", "hidden", "int", "integer", "invalid", "list", "map", "missing", "never", "nil", "no", "none", "null", "number",
-    "object", "off", "on", "option", "optional", "password", "prompt", "read", "redacted", "removed", "required", "secret", "self",
-    "some", "str", "string", "text", "this", "token", "true", "type", "undefined", "unknown", "unset", "uuid", "varchar", "void", "write", "yes",
+    "any", "array", "basic", "bearer", "bool", "boolean", "byte", "bytes", "char", "date", "default", "disabled",
+    "empty", "enabled", "false", "float", "guid", "hidden", "int", "integer", "invalid", "list", "map", "missing",
+    "never", "nil", "no", "none", "null", "number", "object", "off", "on", "option", "optional", "password", "prompt",
+    "read", "redacted", "removed", "required", "secret", "self", "some", "str", "string", "text", "this", "token",
+    "true", "type", "undefined", "unknown", "unset", "uuid", "varchar", "void", "write", "yes",
 ];
 /// Words that no value of a flag is.
-const STOPS: &[&str] =
-    &["a", "and", "are", "as", "flag", "flags", "for", "from", "if", "in", "is", "must", "option", "or", "the", "to", "was", "when", "with"];
+const STOPS: &[&str] = &[
+    "a", "and", "are", "as", "flag", "flags", "for", "from", "if", "in", "is", "must", "option", "or", "the", "to",
+    "was", "when", "with",
+];
 /// What stands for a secret that was taken out.
 const MARK: &[u8] = super::content::REDACTED.as_bytes();
 
@@ -44,7 +48,10 @@ pub(super) fn harmless(value: &[u8], kind: Kind, place: Place) -> bool {
     let bare = value.trim_ascii_end().strip_suffix(b"?").or_else(|| value.strip_suffix(b"!")).unwrap_or(value);
     is_mask(value)
         || is_reference(value)
-        || is_word_of(bare, KEYWORDS) && !(place == Place::Shell && kind == Kind::Password && is_word_of(bare, &["password", "secret", "default"]))
+        || is_word_of(bare, KEYWORDS)
+            && !(place == Place::Shell
+                && kind == Kind::Password
+                && is_word_of(bare, &["password", "secret", "default"]))
         || is_number(value) && (kind != Kind::Password || value.len() < 4)
         || is_path(value)
         || match place {
@@ -60,7 +67,7 @@ fn is_word_of(value: &[u8], words: &[&str]) -> bool {
 }
 
 /// Nothing but what was taken out, dots, stars or one letter again and again.
-fn is_mask(value: &[u8]) -> bool {
+pub(super) fn is_mask(value: &[u8]) -> bool {
     let mut rest = value;
     let mut kept = Vec::new();
     while let Some((&first, others)) = rest.split_first() {
@@ -80,12 +87,20 @@ pub(super) fn is_reference(value: &[u8]) -> bool {
     let all = |from: usize, belongs: fn(u8) -> bool| from < value.len() && run(value, from, belongs) == value.len();
     match byte(value, 0) {
         b'$' => is_variable(value),
-        b'%' => value.len() < 4 && all(1, |byte| byte.is_ascii_alphabetic()) || value.ends_with(b"%") && all(1, |byte| is_word(byte) || byte == b'%'),
+        b'%' => {
+            value.len() < 4 && all(1, |byte| byte.is_ascii_alphabetic())
+                || value.ends_with(b"%") && all(1, |byte| is_word(byte) || byte == b'%')
+        }
         b'{' => value.ends_with(b"}") || value.starts_with(b"{{") || value.starts_with(b"{%"),
         b'<' => value.ends_with(b">") || all(1, is_word),
         b'#' => value.starts_with(b"#{"),
-        b'!' => value.get(1).is_some_and(u8::is_ascii_alphabetic) && all(1, |byte| is_word(byte) || matches!(byte, b'-' | b'.' | b' ' | b':')),
-        b'&' | b'*' => all(1, |byte| is_word(byte) || matches!(byte, b'.' | b':')) && !value.iter().any(u8::is_ascii_digit),
+        b'!' => {
+            value.get(1).is_some_and(u8::is_ascii_alphabetic)
+                && all(1, |byte| is_word(byte) || matches!(byte, b'-' | b'.' | b' ' | b':'))
+        }
+        b'&' | b'*' => {
+            all(1, |byte| is_word(byte) || matches!(byte, b'.' | b':')) && !value.iter().any(u8::is_ascii_digit)
+        }
         b'@' => all(1, |byte| is_word(byte) || byte == b'@'),
         _ => value.starts_with(b"process.env") || has_scheme(value),
     }
@@ -105,7 +120,8 @@ fn is_variable(value: &[u8]) -> bool {
         match byte(value, at + 1) {
             b'(' => return true,
             b'{' => {
-                let end = run(value, at + 2, |byte| is_word(byte) || matches!(byte, b'.' | b'{' | b' ' | b'#' | b'/' | b'!'));
+                let end =
+                    run(value, at + 2, |byte| is_word(byte) || matches!(byte, b'.' | b'{' | b' ' | b'#' | b'/' | b'!'));
                 let end = if byte(value, end) == b':' && matches!(byte(value, end + 1), b'?' | b'-' | b'=') {
                     let message = byte(value, end + 1) == b'?';
                     run(value, end + 2, |byte| message && byte != b'}')
@@ -119,7 +135,8 @@ fn is_variable(value: &[u8]) -> bool {
             }
             b'$' => at += 1,
             first if first.is_ascii_alphabetic() || first == b'_' => {
-                at = run(value, at + 1, |byte| is_word(byte) || matches!(byte, b':' | b'.' | b'-' | b'>' | b'[' | b']'));
+                at =
+                    run(value, at + 1, |byte| is_word(byte) || matches!(byte, b':' | b'.' | b'-' | b'>' | b'[' | b']'));
             }
             _ => return false,
         }
@@ -138,17 +155,24 @@ fn is_number(value: &[u8]) -> bool {
 
 /// A path of plain names. What looks random in it makes it a secret, for base64 has slashes.
 fn is_path(value: &[u8]) -> bool {
-    let rooted = [b"/".as_slice(), b"./", b"../", b"~/", b"file:", b"@/", b"\\"].iter().any(|root| value.starts_with(root))
-        || (byte(value, 0).is_ascii_alphabetic() && byte(value, 1) == b':' && matches!(byte(value, 2), b'/' | b'\\') && byte(value, 3) != b'/');
+    let rooted =
+        [b"/".as_slice(), b"./", b"../", b"~/", b"file:", b"@/", b"\\"].iter().any(|root| value.starts_with(root))
+            || (byte(value, 0).is_ascii_alphabetic()
+                && byte(value, 1) == b':'
+                && matches!(byte(value, 2), b'/' | b'\\')
+                && byte(value, 3) != b'/');
     rooted
-        && value.iter().all(|&byte| is_word(byte) || matches!(byte, b'/' | b'.' | b'-' | b'~' | b'\\' | b':' | b'<' | b'>' | b'@'))
+        && value
+            .iter()
+            .all(|&byte| is_word(byte) || matches!(byte, b'/' | b'.' | b'-' | b'~' | b'\\' | b':' | b'<' | b'>' | b'@'))
         && value.iter().filter(|byte| byte.is_ascii_uppercase()).count() <= 4
         && value.iter().filter(|byte| byte.is_ascii_digit()).count() <= 4
 }
 
 /// Letters alone, or with what joins words.
 fn is_plain(value: &[u8]) -> bool {
-    !value.is_empty() && value.iter().all(|&byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-' | b'.' | b'/'))
+    !value.is_empty()
+        && value.iter().all(|&byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-' | b'.' | b'/'))
         || value.iter().any(|&byte| byte == b' ') && value.split(|&byte| byte == b' ').all(|word| !is_mixed(word))
 }
 
@@ -196,15 +220,42 @@ fn is_lookup(value: &[u8]) -> bool {
 /// `.name.name(…`: members as far as they go, none of which looks random.
 fn is_members(value: &[u8], at: usize) -> bool {
     let end = run(value, at, |byte| is_word(byte) || byte == b'.');
-    let plain = part(value, at, end).split(|&byte| byte == b'.').all(|name| !is_random(name) || byte(value, end) == b'(');
-    plain && (end == value.len() || matches!(byte(value, end), b'(' | b'[' | b'?' | b'!' | b'-' | b' ' | b'/' | b')' | b'<' | b'|' | b':'))
+    let plain =
+        part(value, at, end).split(|&byte| byte == b'.').all(|name| !is_random(name) || byte(value, end) == b'(');
+    plain
+        && (end == value.len()
+            || matches!(byte(value, end), b'(' | b'[' | b'?' | b'!' | b'-' | b' ' | b'/' | b')' | b'<' | b'|' | b':'))
 }
 
 /// `await f()`, `new X`, `a || b`, `x as y`, `move || …`.
 fn is_operation(value: &[u8], at: usize, name: &[u8]) -> bool {
     let rest = part(value, run(value, at, is_space), value.len());
-    is_word_of(name, &["await", "new", "match", "if", "yield", "async", "move", "typeof", "not", "lambda", "ref", "mut", "function", "case"])
-        || !is_random(name) && [b"||".as_slice(), b"&&", b"??", b"?", b"+", b"|", b"or ", b"if ", b"as ", b"in ", b"and ", b"==", b"-", b"{", b"=>"].iter().any(|operator| rest.starts_with(operator))
+    is_word_of(
+        name,
+        &[
+            "await", "new", "match", "if", "yield", "async", "move", "typeof", "not", "lambda", "ref", "mut",
+            "function", "case",
+        ],
+    ) || !is_random(name)
+        && [
+            b"||".as_slice(),
+            b"&&",
+            b"??",
+            b"?",
+            b"+",
+            b"|",
+            b"or ",
+            b"if ",
+            b"as ",
+            b"in ",
+            b"and ",
+            b"==",
+            b"-",
+            b"{",
+            b"=>",
+        ]
+        .iter()
+        .any(|operator| rest.starts_with(operator))
 }
 
 /// Says something about a secret: its label, its variable, its kind.
@@ -212,7 +263,9 @@ fn is_label(value: &[u8], kind: Kind) -> bool {
     let spoken = value.contains(&b' ') && {
         let last = value.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
         let mut words = value.split(|byte| !byte.is_ascii_alphanumeric());
-        words.any(|word| names::kind(word).is_some() || word.eq_ignore_ascii_case(b"key")) && !value.split(|&byte| byte == b' ').any(is_random) && !last.is_empty()
+        words.any(|word| names::kind(word).is_some() || word.eq_ignore_ascii_case(b"key"))
+            && !value.split(|&byte| byte == b' ').any(is_random)
+            && !last.is_empty()
     };
     let variable = value.contains(&b'_')
         && (value.iter().all(|&byte| byte.is_ascii_uppercase() || byte == b'_' || byte.is_ascii_digit())
@@ -221,7 +274,12 @@ fn is_label(value: &[u8], kind: Kind) -> bool {
     let word = kind != Kind::Password
         && value.iter().all(|&byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-' | b'.' | b' '))
         && (value.len() <= 12 || value.iter().any(|byte| matches!(byte, b'_' | b'-' | b'.' | b' ')));
-    spoken || variable || word || (byte(value, 0).is_ascii_uppercase() && value.iter().skip(1).all(u8::is_ascii_lowercase) && names::kind(value).is_some())
+    spoken
+        || variable
+        || word
+        || (byte(value, 0).is_ascii_uppercase()
+            && value.iter().skip(1).all(u8::is_ascii_lowercase)
+            && names::kind(value).is_some())
 }
 
 #[cfg(test)]
@@ -231,17 +289,48 @@ mod tests {
     #[test]
     fn variables_calls_and_types_are_harmless() {
         for value in [
-            "", "***", "xxxx", "[REDACTED]", "$TOKEN", "${TOKEN}", "${TOKEN:-}", "${TOKEN:?not set}", "$(cat file)", "${{ secrets.TOKEN }}", "{{ token }}",
-            "<your-token>", "%s", "%TOKEN%", "#{token}", "process.env.API_KEY", "null", "None", "/run/secrets/db_password",
-            "https://example.com/oauth", "12",
+            "",
+            "***",
+            "xxxx",
+            "[REDACTED]",
+            "$TOKEN",
+            "${TOKEN}",
+            "${TOKEN:-}",
+            "${TOKEN:?not set}",
+            "$(cat file)",
+            "${{ secrets.TOKEN }}",
+            "{{ token }}",
+            "<your-token>",
+            "%s",
+            "%TOKEN%",
+            "#{token}",
+            "process.env.API_KEY",
+            "null",
+            "None",
+            "/run/secrets/db_password",
+            "https://example.com/oauth",
+            "12",
         ] {
             for place in [Place::Quoted, Place::Shell, Place::Line, Place::Code] {
                 assert!(harmless(value.as_bytes(), Kind::Token, place), "{value} {place:?}");
             }
         }
         for value in [
-            "getpass()", "os.environ[\"TOKEN\"]", "config.token", "self.password", "Config::token", "opts->password", "token", "String",
-            "Option<String>", "&str", "await getToken()", "a || b", "new Token(1)", "SecretString,", "req.headers.authorization;",
+            "getpass()",
+            "os.environ[\"TOKEN\"]",
+            "config.token",
+            "self.password",
+            "Config::token",
+            "opts->password",
+            "token",
+            "String",
+            "Option<String>",
+            "&str",
+            "await getToken()",
+            "a || b",
+            "new Token(1)",
+            "SecretString,",
+            "req.headers.authorization;",
         ] {
             assert!(harmless(value.as_bytes(), Kind::Password, Place::Code), "{value}");
         }
@@ -249,7 +338,16 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_a_secret() {
-        for value in ["hunter2", "s3cr3t!", "correct-horse-1", "$2b$12$abc", "${TOKEN:-hunter2}", "ab.c9d8e7f6", "/abCDeFgHiJ12345", "[REDACTED]q7"] {
+        for value in [
+            "hunter2",
+            "s3cr3t!",
+            "correct-horse-1",
+            "$2b$12$abc",
+            "${TOKEN:-hunter2}",
+            "ab.c9d8e7f6",
+            "/abCDeFgHiJ12345",
+            "[REDACTED]q7",
+        ] {
             for place in [Place::Quoted, Place::Shell, Place::Line, Place::Code] {
                 assert!(!harmless(value.as_bytes(), Kind::Password, place), "{value} {place:?}");
             }

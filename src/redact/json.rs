@@ -67,9 +67,10 @@ fn settled(text: &str, hits: &[Hit], form: Form, sink: &mut Sink) {
     let room = sink.room().saturating_add(AHEAD);
     let mut left = Sink::new(room);
     left.redacted(text, hits);
+    // The name of an account ends nothing, unless it had a blank that did.
+    let mut accounts =
+        hits.iter().all(|hit| hit.is_account() && !text.get(hit.start..hit.end).unwrap_or_default().contains(' '));
     for _ in 0..PASSES {
-        // The name of an account ends nothing.
-        let accounts = left.rules() == Rules::around(Around::AccountName);
         let hits = if accounts { Vec::new() } else { scan(left.text(), false) };
         if hits.is_empty() {
             sink.note(left.rules());
@@ -79,6 +80,7 @@ fn settled(text: &str, hits: &[Hit], form: Form, sink: &mut Sink) {
         next.note(left.rules());
         next.redacted(left.text(), &hits);
         left = next;
+        accounts = false;
     }
     sink.note(left.rules());
     sink.mark(Rules::around(Around::Unreadable));
@@ -171,7 +173,8 @@ impl Walk<'_> {
             self.copy(self.at + 1)?;
             self.blank();
             let kind = promised(&key).or(if is_value(&key) { named } else { None });
-            let promise = kind.map_or(inside, |kind| if inside == Promise::None { Promise::Secret(kind) } else { inside });
+            let promise =
+                kind.map_or(inside, |kind| if inside == Promise::None { Promise::Secret(kind) } else { inside });
             if is_name(&key) && self.peek()? == b'"' && promise == Promise::None {
                 named = names::kind(self.string(promise)?.as_bytes());
             } else {

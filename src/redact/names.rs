@@ -20,51 +20,56 @@ pub(super) const MOST: usize = 64;
 const MOST_WORDS: usize = 12;
 
 /// Each promises a password, or something as bad.
+#[rustfmt::skip]
 const PASSWORDS: &[&str] = &[
     "password", "passwords", "passwd", "passphrase", "passphrases", "passcode", "pwd", "pword", "secret", "secrets",
     "credential", "credentials", "creds",
 ];
 /// A word may end in one of these: `pgpassword`, `clientsecret`.
 const PASSWORD_ENDS: &[&str] = &["password", "passwd", "passphrase", "secret", "passwort", "pwd"];
+#[rustfmt::skip]
 const TOKEN_ENDS: &[&str] = &[
     "apikey", "accesskey", "secretkey", "privatekey", "accountkey", "signingkey", "encryptionkey", "authkey",
     "masterkey", "authtoken", "accesstoken", "refreshtoken", "idtoken", "sessiontoken", "bearertoken", "apitoken",
     "usertoken", "sessionid", "sessid",
 ];
 /// `…_key` is secret after one of these.
+#[rustfmt::skip]
 const KEYS: &[&str] = &[
-    "access", "account", "admin", "aes", "ai", "anthropic", "api", "app", "application", "auth", "aws", "azure", "client",
-    "cohere", "cookie", "credential", "crypt", "crypto", "datadog", "dd", "decryption", "deepseek", "deploy",
-    "encrypt", "encryption", "fernet", "function", "gcp", "gemini", "github", "gitlab", "google", "gpg", "groq",
-    "hmac", "host", "jwt", "license", "linode", "mailgun", "mandrill", "master", "mistral", "openai", "openrouter",
-    "password", "pgp", "private", "relic", "root", "rsa", "secret", "sendgrid", "server", "service", "session",
-    "shared", "sign", "signing", "ssh", "ssl", "storage", "stripe", "subscription", "tls", "twilio", "webhook",
-    "vapid", "write",
+    "access", "account", "admin", "aes", "ai", "anthropic", "api", "app", "application", "auth", "aws", "azure",
+    "client", "cohere", "cookie", "credential", "crypt", "crypto", "datadog", "dd", "decryption", "deepseek",
+    "deploy", "encrypt", "encryption", "fernet", "function", "gcp", "gemini", "github", "gitlab", "google", "gpg",
+    "groq", "hmac", "host", "jwt", "license", "linode", "mailgun", "mandrill", "master", "mistral", "openai",
+    "openrouter", "password", "pgp", "private", "relic", "root", "rsa", "secret", "sendgrid", "server", "service",
+    "session", "shared", "sign", "signing", "ssh", "ssl", "storage", "stripe", "subscription", "tls", "twilio",
+    "webhook", "vapid", "write",
 ];
 /// `…_token` is none after one of these.
+#[rustfmt::skip]
 const NO_TOKENS: &[&str] = &[
-    "bos", "cancel", "cancellation", "cls", "completion", "continuation", "current", "end", "eos", "first",
-    "input", "last", "lex", "mask", "max", "min", "next", "num", "output", "pad", "page", "peek", "per", "prev",
-    "previous", "prompt", "sep", "special", "start", "stop", "sync", "syntax", "total", "unexpected", "unk",
-    "expected", "expect", "close", "open", "comment", "string", "identifier", "keyword",
+    "bos", "cancel", "cancellation", "cls", "completion", "continuation", "current", "end", "eos", "first", "input",
+    "last", "lex", "mask", "max", "min", "next", "num", "output", "pad", "page", "peek", "per", "prev", "previous",
+    "prompt", "sep", "special", "start", "stop", "sync", "syntax", "total", "unexpected", "unk", "expected", "expect",
+    "close", "open", "comment", "string", "identifier", "keyword",
 ];
 /// `…_password` is none after one of these: it says what to do, or whether.
 const NO_PASSWORDS: &[&str] = &[
-    "ask", "change", "check", "forgot", "generate", "get", "has", "hide", "invalid", "is", "missing", "no", "require", "requires",
-    "reset", "show", "toggle", "use", "validate", "verify", "wrong", "with", "without",
+    "ask", "change", "check", "forgot", "generate", "get", "has", "hide", "invalid", "is", "missing", "no", "require",
+    "requires", "reset", "show", "toggle", "use", "validate", "verify", "wrong", "with", "without",
 ];
 /// `…_pass` is secret after one of these; alone it may be one.
 const PASSES: &[&str] = &[
-    "account", "admin", "api", "app", "auth", "database", "db", "docker", "email", "ftp", "http", "ldap", "login", "mail",
-    "mongo", "mysql", "pg", "postgres", "proxy", "rabbitmq", "redis", "registry", "root", "smtp", "ssh", "sudo",
-    "user", "vault", "wifi",
+    "account", "admin", "api", "app", "auth", "database", "db", "docker", "email", "ftp", "http", "ldap", "login",
+    "mail", "mongo", "mysql", "pg", "postgres", "proxy", "rabbitmq", "redis", "registry", "root", "smtp", "ssh",
+    "sudo", "user", "vault", "wifi",
 ];
 /// Words that may follow, for they only say which one it is.
+#[rustfmt::skip]
 const SUFFIXES: &[&str] = &[
-    "b64", "base", "base64", "backup", "ci", "current", "dev", "development", "enc", "encoded", "encrypted", "hash", "live", "local",
-    "main", "new", "old", "org", "plain", "plaintext", "previous", "primary", "prod", "production", "raw", "read",
-    "ro", "root", "rw", "sandbox", "secondary", "stage", "staging", "str", "string", "test", "testing", "text", "val",
-    "value", "write",
+    "b64", "base", "base64", "backup", "ci", "current", "dev", "development", "enc", "encoded", "encrypted", "hash",
+    "live", "local", "main", "new", "old", "org", "plain", "plaintext", "previous", "primary", "prod", "production",
+    "raw", "read", "ro", "root", "rw", "sandbox", "secondary", "stage", "staging", "str", "string", "test", "testing",
+    "text", "val", "value", "write",
 ];
 
 /// The words of a name, in lower case.
@@ -161,7 +166,9 @@ fn ends_in(words: &Words, last: usize) -> Option<Kind> {
         "phrase" if matches!(before, "seed" | "recovery" | "pass" | "mnemonic") => Some(Kind::Password),
         "word" if before == "pass" => Some(Kind::Password),
         "authorization" => Some(Kind::Authorization),
-        "auth" if before.is_empty() || matches!(before, "basic" | "proxy" | "docker" | "registry" | "x") => Some(Kind::Token),
+        "auth" if before.is_empty() || matches!(before, "basic" | "proxy" | "docker" | "registry" | "x") => {
+            Some(Kind::Token)
+        }
         "cookie" => Some(Kind::Cookie),
         "jwt" | "bearer" | "pat" if !before.is_empty() || word == "jwt" => Some(Kind::Token),
         "mnemonic" | "sig" => Some(Kind::Token),
@@ -207,12 +214,55 @@ mod tests {
     #[test]
     fn names_of_other_things() {
         for name in [
-            "", "_", "key", "max_tokens", "sort_key", "primary_key", "primaryKey", "foreign_key", "token_count", "tokenizer",
-            "tokens", "nextToken", "next_page_token", "eos_token", "password_file", "passwordLength", "secretName",
-            "secret_arn", "token_type", "token_url", "key_id", "private_key_id", "public_key", "cache_key", "partitionKey",
-            "bypass", "compass", "first_pass", "passes", "author", "authority", "monkey", "keyboard", "hotkey", "secretary",
-            "compassionate", "forgot_password", "reset-password", "showPassword", "cookies", "cookie_policy", "api_url", "passport",
-            "signature", "design", "key_path", "api_key_name", "bucket_key", "x",
+            "",
+            "_",
+            "key",
+            "max_tokens",
+            "sort_key",
+            "primary_key",
+            "primaryKey",
+            "foreign_key",
+            "token_count",
+            "tokenizer",
+            "tokens",
+            "nextToken",
+            "next_page_token",
+            "eos_token",
+            "password_file",
+            "passwordLength",
+            "secretName",
+            "secret_arn",
+            "token_type",
+            "token_url",
+            "key_id",
+            "private_key_id",
+            "public_key",
+            "cache_key",
+            "partitionKey",
+            "bypass",
+            "compass",
+            "first_pass",
+            "passes",
+            "author",
+            "authority",
+            "monkey",
+            "keyboard",
+            "hotkey",
+            "secretary",
+            "compassionate",
+            "forgot_password",
+            "reset-password",
+            "showPassword",
+            "cookies",
+            "cookie_policy",
+            "api_url",
+            "passport",
+            "signature",
+            "design",
+            "key_path",
+            "api_key_name",
+            "bucket_key",
+            "x",
         ] {
             assert_eq!(super::kind(name.as_bytes()), None, "{name}");
         }

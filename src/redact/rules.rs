@@ -31,12 +31,7 @@ pub enum Lead {
 
 use Lead::{Any, Bytes, Digits, Start, Word};
 
-const fn rule(
-    name: &'static str,
-    lead: Lead,
-    prefixes: &'static [&'static str],
-    pattern: &'static str,
-) -> Rule {
+const fn rule(name: &'static str, lead: Lead, prefixes: &'static [&'static str], pattern: &'static str) -> Rule {
     Rule { name, prefixes, pattern, lead }
 }
 

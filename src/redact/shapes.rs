@@ -2,7 +2,7 @@
 //! May not look further ahead than they go.
 
 use super::bytes::{before, byte, is_blank, is_quote, is_space, is_word, part, run, run_back, stands};
-use super::harmless::is_reference;
+use super::harmless::{is_mask, is_reference};
 use super::steps::look;
 
 /// `-----BEGIN … PRIVATE KEY-----` and what follows it, to its end or, without one, as far as it may go.
@@ -12,7 +12,9 @@ pub(super) fn private_key(bytes: &[u8], at: usize, open: bool) -> Option<(usize,
     if part(bytes, at, label) != BEGIN {
         return None;
     }
-    let label_end = run(part(bytes, 0, label + 48), label, |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ');
+    let label_end = run(part(bytes, 0, label + 48), label, |byte| {
+        byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' '
+    });
     let words = part(bytes, label, label_end);
     let private = words.windows(11).any(|part| part == b"PRIVATE KEY");
     let body = run(bytes, label_end, |byte| byte == b'-');
@@ -23,9 +25,16 @@ pub(super) fn private_key(bytes: &[u8], at: usize, open: bool) -> Option<(usize,
     if body < label_end + 5 {
         return None;
     }
-    let first = run(bytes, body, |byte| is_space(byte) || is_quote(byte) || matches!(byte, b'\\' | b'+' | b',' | b'n' | b'r' | b'|' | b'>'));
-    let run_end = run(bytes, first, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b':'));
-    let is_body = run_end - first >= 16 || (run_end == bytes.len() && run_end > first) || stands(bytes, first, "proc-type") || stands(bytes, first, "version:") || stands(bytes, first, "comment:");
+    let first = run(bytes, body, |byte| {
+        is_space(byte) || is_quote(byte) || matches!(byte, b'\\' | b'+' | b',' | b'n' | b'r' | b'|' | b'>')
+    });
+    let run_end =
+        run(bytes, first, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b':'));
+    let is_body = run_end - first >= 16
+        || (run_end == bytes.len() && run_end > first)
+        || stands(bytes, first, "proc-type")
+        || stands(bytes, first, "version:")
+        || stands(bytes, first, "comment:");
     if !is_body {
         return None;
     }
@@ -38,7 +47,10 @@ fn key_end(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
     loop {
         at = run(bytes, at, |byte| {
-            byte.is_ascii_alphanumeric() || is_space(byte) || is_quote(byte) || matches!(byte, b'+' | b'/' | b'=' | b'\\' | b',' | b':' | b'|' | b'>')
+            byte.is_ascii_alphanumeric()
+                || is_space(byte)
+                || is_quote(byte)
+                || matches!(byte, b'+' | b'/' | b'=' | b'\\' | b',' | b':' | b'|' | b'>')
         });
         let dashes = run(bytes, at, |byte| byte == b'-');
         if dashes == at {
@@ -50,7 +62,9 @@ fn key_end(bytes: &[u8], from: usize) -> usize {
             if stands(bytes, dashes, "begin ") {
                 return at;
             }
-            let label = run(part(bytes, 0, dashes + 64), dashes, |byte| byte.is_ascii_uppercase() || byte == b' ' || byte.is_ascii_digit());
+            let label = run(part(bytes, 0, dashes + 64), dashes, |byte| {
+                byte.is_ascii_uppercase() || byte == b' ' || byte.is_ascii_digit()
+            });
             return run(bytes, label, |byte| byte == b'-');
         }
         at = dashes;
@@ -68,7 +82,8 @@ impl Ahead {
     /// The first `@` from there on, and the first byte that no address has; the end of the text for none.
     fn of(&mut self, bytes: &[u8], from: usize) -> (usize, usize) {
         if self.blank < from || self.blank == 0 {
-            self.blank = run(bytes, from, |byte| !byte.is_ascii_whitespace() && !matches!(byte, b'<' | b'>') && !is_quote(byte));
+            self.blank =
+                run(bytes, from, |byte| !byte.is_ascii_whitespace() && !matches!(byte, b'<' | b'>') && !is_quote(byte));
         }
         if self.at < from || self.at == 0 {
             self.at = run(bytes, from, |byte| byte != b'@');
@@ -80,7 +95,10 @@ impl Ahead {
 /// The password of `scheme://user:password@host`, or the user where that is the secret. The colon is at `at`.
 pub(super) fn address(bytes: &[u8], at: usize, ahead: &mut Ahead) -> Option<(usize, usize)> {
     let user = at + 3;
-    if part(bytes, at, user) != b"://" || !byte(bytes, at.wrapping_sub(1)).is_ascii_alphanumeric() || byte(bytes, user) == b'[' {
+    if part(bytes, at, user) != b"://"
+        || !byte(bytes, at.wrapping_sub(1)).is_ascii_alphanumeric()
+        || byte(bytes, user) == b'['
+    {
         return None;
     }
     let (first_at, end) = ahead.of(bytes, user);
@@ -105,9 +123,10 @@ pub(super) fn address(bytes: &[u8], at: usize, ahead: &mut Ahead) -> Option<(usi
     let stop = last_at(bytes, first_at, last);
     let value = part(bytes, password, stop);
     if value.is_empty() || value == b"x-oauth-basic" {
-        return (host > user && !is_reference(part(bytes, user, host))).then_some((user, host));
+        let name = part(bytes, user, host);
+        return (!is_reference(name) && !is_mask(name)).then_some((user, host));
     }
-    (!is_reference(value) && value != super::content::REDACTED.as_bytes() && value != b"***").then_some((password, stop))
+    (!is_reference(value) && !is_mask(value)).then_some((password, stop))
 }
 
 /// The last `@` up to `end`, from one that is known.
@@ -119,12 +138,18 @@ fn last_at(bytes: &[u8], first: usize, end: usize) -> usize {
 
 /// The password in `user:password@tcp(host)`. The `@` is at `at`.
 pub(super) fn dsn(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
-    if ![b"@tcp(".as_slice(), b"@unix(", b"@tcp6("].iter().any(|net| bytes.get(at..).is_some_and(|rest| rest.starts_with(net))) {
+    if ![b"@tcp(".as_slice(), b"@unix(", b"@tcp6("]
+        .iter()
+        .any(|net| bytes.get(at..).is_some_and(|rest| rest.starts_with(net)))
+    {
         return None;
     }
-    let colon = run_back(bytes, at, 128, |byte| !byte.is_ascii_whitespace() && !is_quote(byte) && !matches!(byte, b':' | b'('));
-    (before(bytes, colon) == b':' && colon < at && is_word(before(bytes, colon - 1)) && !is_reference(part(bytes, colon, at)) && part(bytes, colon, at) != b"%s")
-        .then_some((colon, at))
+    let colon =
+        run_back(bytes, at, 128, |byte| !byte.is_ascii_whitespace() && !is_quote(byte) && !matches!(byte, b':' | b'('));
+    let value = part(bytes, colon, at);
+    let secret =
+        before(bytes, colon) == b':' && is_word(before(bytes, colon - 1)) && !is_reference(value) && !is_mask(value);
+    secret.then_some((colon, at))
 }
 
 /// What follows `Bearer ` or `Basic ` and is no word.
@@ -133,7 +158,13 @@ pub(super) fn scheme(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
         return None;
     }
     let bearer = stands(bytes, at, "bearer");
-    let word = if bearer { at + 6 } else if stands(bytes, at, "basic") { at + 5 } else { return None };
+    let word = if bearer {
+        at + 6
+    } else if stands(bytes, at, "basic") {
+        at + 5
+    } else {
+        return None;
+    };
     let start = run(bytes, word, |byte| is_blank(byte) || matches!(byte, b'+' | b':')).min(word + 3);
     let start = if start == word && part(bytes, word, word + 3) == b"%20" { word + 3 } else { start };
     if start == word {
@@ -142,7 +173,10 @@ pub(super) fn scheme(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let end = run(bytes, start, |byte| is_word(byte) || matches!(byte, b'-' | b'.' | b'~' | b'+' | b'/' | b'='));
     let token = part(bytes, start, end);
     let digits = token.iter().filter(|byte| byte.is_ascii_digit()).count();
-    let humps = token.windows(2).filter(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase())).count();
+    let humps = token
+        .windows(2)
+        .filter(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()))
+        .count();
     let secret = if bearer {
         token.len() >= 8 && digits > 0 && token.len() - digits > 2 || token.len() >= 20 && humps > 1
     } else {

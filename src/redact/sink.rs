@@ -58,7 +58,8 @@ impl Sink {
             return;
         }
         look(text.len());
-        let count = if text.len() <= self.room { text.chars().count() } else { text.chars().take(self.room + 1).count() };
+        let count =
+            if text.len() <= self.room { text.chars().count() } else { text.chars().take(self.room + 1).count() };
         if count <= self.room {
             self.text.push_str(text);
             self.room -= count;

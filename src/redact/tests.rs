@@ -33,14 +33,20 @@ fn cost(unit: &str, bytes: usize, shape: Shape) -> usize {
 const BENIGN: &str = "cargo test --workspace -- --nocapture 2>&1 | tail -n 20\nlet total: usize = items.iter().map(|item| item.len() * 2).sum();\n\
     if (value === null) { return { status: 'ok', count: 12, url: \"https://example.com/a/b?c=d\" }; }\n# see /srv/app/src/main.rs:42\nprintf 'done: %d\\n' 12\n";
 
+#[rustfmt::skip]
 const HOSTILE: &[&str] = &[
-    "ghp_", "ghp_ghp_ghp_ghp_ghp", "sk-", "sk-sk-proj-", "eyJ", "eyJ.", "eyJaaaaaaaaaaaa.", "AKIA", "AIza", "AIzaAIzaAIza ", "xoxb-", "glpat-", "npm_", "hvs.",
-    "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqh\n", "-", "password=", "password=password=", "password:", "password: ", "\npassword: ",
-    "token=$", "token=$(", "token=${", "token=${a:-", "token=\"$", "token='", "token=\"\"\"", "password=\\\"", "a=", "=", ":", ">", "<password>", "password: |\n", "password: |\n  ",
-    "\"", "'", "\\", "\\\"", "\\u", "\\u0041", "\\n", "/home/", "/home//home/", "/home/a/home/a", "\\Users\\", "C:\\Users\\a b", "/", "://", "://::@@", "a://a:", "a://a:a@", "a://a:b/c", "@", "@tcp(",
-    "a:@tcp(", "bearer ", "Basic Basic ", "curl -u a:", " -u a:", " -p", "sshpass -p -p ", "--token ", "--token --token", "\"--token\", ", "machine password ", "{", "[", "{\"a\":", "[[\"", "{\"password\":[",
-    "\u{e9}", "\u{1f600}", "\u{200b}", "Q~", "-us1", "0:AA", "1234567890:AA", ".atlasv1.", "SK0", "pat", "Private-Lines: 1\n", "hooks.slack.com/", "a.b.c(", "Authorization: ", "Cookie: ", "Authorization: Bearer ",
-    "token = a.", "token = a || ", "aA1", "\t", "\n", " ", "\0",
+    "ghp_", "ghp_ghp_ghp_ghp_ghp", "sk-", "sk-sk-proj-", "eyJ", "eyJ.", "eyJaaaaaaaaaaaa.", "AKIA", "AIza",
+    "AIzaAIzaAIza ", "xoxb-", "glpat-", "npm_", "hvs.", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----",
+    "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqh\n", "-", "password=", "password=password=", "password:",
+    "password: ", "\npassword: ", "token=$", "token=$(", "token=${", "token=${a:-", "token=\"$", "token='",
+    "token=\"\"\"", "password=\\\"", "a=", "=", ":", ">", "<password>", "password: |\n", "password: |\n  ", "\"", "'",
+    "\\", "\\\"", "\\u", "\\u0041", "\\n", "/home/", "/home//home/", "/home/a/home/a", "\\Users\\", "C:\\Users\\a b",
+    "/", "://", "://::@@", "a://a:", "a://a:a@", "a://a:b/c", "@", "@tcp(", "a:@tcp(", "bearer ", "Basic Basic ",
+    "curl -u a:", " -u a:", " -p", "sshpass -p -p ", "--token ", "--token --token", "\"--token\", ",
+    "machine password ", "{", "[", "{\"a\":", "[[\"", "{\"password\":[", "\u{e9}", "\u{1f600}", "\u{200b}", "Q~",
+    "-us1", "0:AA", "1234567890:AA", ".atlasv1.", "SK0", "pat", "Private-Lines: 1\n", "hooks.slack.com/", "a.b.c(",
+    "Authorization: ", "Cookie: ", "Authorization: Bearer ", "token = a.", "token = a || ", "aA1", "\t", "\n", " ",
+    "\0",
 ];
 
 #[test]
@@ -54,7 +60,12 @@ fn hostile_input_costs_at_most_three_times_what_benign_input_does() {
                 .filter(|(_, cost)| *cost > 3 * benign)
                 .map(|(unit, cost)| format!("{unit:?} {:.1}", cost as f64 / benign as f64))
                 .collect();
-            assert!(dear.is_empty(), "{bytes} bytes, {:.1} steps a byte: {}", benign as f64 / bytes as f64, dear.join(", "));
+            assert!(
+                dear.is_empty(),
+                "{bytes} bytes, {:.1} steps a byte: {}",
+                benign as f64 / bytes as f64,
+                dear.join(", ")
+            );
         }
     }
 }
@@ -63,7 +74,13 @@ fn hostile_input_costs_at_most_three_times_what_benign_input_does() {
 fn hostile_structure_costs_no_more() {
     let benign = cost(BENIGN, 60 << 10, Shape::Json);
     let size = 60 << 10;
-    let nested = |open: &str, close: &str| format!("{}1{}", open.repeat(size / (open.len() + close.len())), close.repeat(size / (open.len() + close.len())));
+    let nested = |open: &str, close: &str| {
+        format!(
+            "{}1{}",
+            open.repeat(size / (open.len() + close.len())),
+            close.repeat(size / (open.len() + close.len()))
+        )
+    };
     let mut strings = "x".repeat(size / 2);
     while strings.len() < size {
         strings = serde_json::to_string(&vec![strings]).unwrap();
@@ -80,7 +97,13 @@ fn hostile_structure_costs_no_more() {
         strings,
     ] {
         let cost = steps::count(|| drop(content(&Raw::new(raw.clone().into_bytes(), true), Shape::Json)));
-        assert!(cost * size / raw.len() <= 3 * benign, "{} steps a byte, benign {}: {}", cost / raw.len(), benign / size, &raw[..40]);
+        assert!(
+            cost * size / raw.len() <= 3 * benign,
+            "{} steps a byte, benign {}: {}",
+            cost / raw.len(),
+            benign / size,
+            &raw[..40]
+        );
     }
 }
 
@@ -126,7 +149,8 @@ fn json() -> impl Strategy<Value = serde_json::Value> {
 fn of(bytes: Vec<u8>, whole: bool, shape: Shape) -> super::Text {
     let text = content(&Raw::new(bytes, whole), shape);
     assert!(text.as_str().chars().count() <= CONTENT_CHARS);
-    let odd = |c: char| super::is_format(c) || c.is_control() && c != '\n' && c != '\t' && !(text.is_json() && c == '\r');
+    let odd =
+        |c: char| super::is_format(c) || c.is_control() && c != '\n' && c != '\t' && !(text.is_json() && c == '\r');
     assert!(!text.as_str().contains(odd), "{:?}", text.as_str());
     assert!(text.rules().is_sorted());
     text

@@ -88,9 +88,7 @@ fn begin(bytes: &[u8], at: usize, rule: &Rule) -> Option<usize> {
     match rule.lead {
         Lead::Any => Some(at),
         Lead::Word => (!is_word(before(bytes, at)) || escaped(bytes, at)).then_some(at),
-        Lead::Start => {
-            (!is_word(before(bytes, at)) && before(bytes, at) != b'-' || escaped(bytes, at)).then_some(at)
-        }
+        Lead::Start => (!is_word(before(bytes, at)) && before(bytes, at) != b'-' || escaped(bytes, at)).then_some(at),
         Lead::Bytes(length) => at.checked_sub(length),
         Lead::Digits => Some(run_back(bytes, at, 10, |byte| byte.is_ascii_digit())),
     }
@@ -108,7 +106,9 @@ fn matched(bytes: &[u8], start: usize, index: usize) -> Option<usize> {
         AUTOMATA.get(index).and_then(|bytes| DFA::from_bytes(bytes).ok()).map(|(automaton, _)| automaton)
     });
     // Closed, should a rule be damaged: all that hangs together.
-    automaton.as_ref().map_or_else(|| Some(run(bytes, start, |byte| !byte.is_ascii_whitespace())), |a| walk(a, bytes, start))
+    automaton
+        .as_ref()
+        .map_or_else(|| Some(run(bytes, start, |byte| !byte.is_ascii_whitespace())), |a| walk(a, bytes, start))
 }
 
 fn walk(automaton: &Automaton, bytes: &[u8], start: usize) -> Option<usize> {

@@ -111,7 +111,8 @@ pub(super) fn second_half(text: &[u8], at: usize, first: u32) -> (Option<char>, 
 
 /// So many hexadecimal digits, six at most.
 pub(super) fn hex(text: &[u8], at: usize, digits: usize) -> Option<u32> {
-    let digits = Some(part(text, at, at + digits)).filter(|found| found.len() == digits && (1..=6).contains(&digits))?;
+    let digits =
+        Some(part(text, at, at + digits)).filter(|found| found.len() == digits && (1..=6).contains(&digits))?;
     digits.iter().try_fold(0, |sum, &digit| Some(sum * 16 + char::from(digit).to_digit(16)?))
 }
 
