@@ -20,8 +20,24 @@ struct Name {
     kind: Kind,
     /// The quote that begins the string it stands in, if it begins that.
     outer: Option<u8>,
+    /// Whether it has a small letter: a variable of a shell has none.
+    small: bool,
     /// Whether it begins a line or a string.
     first: bool,
+}
+
+/// What the name before the comma at `at` is given: `setenv("KEY", "value")`.
+pub(super) fn argument(bytes: &[u8], at: usize, open: bool) -> Option<Secret> {
+    if !is_quote(before(bytes, at)) {
+        return None;
+    }
+    let name = Name::before(bytes, at)?;
+    let start = run(bytes, at + 1, is_blank);
+    if !is_quote(byte(bytes, start)) || before(bytes, name.start.checked_sub(1)?) != b'(' {
+        return None;
+    }
+    let secret = value_at(bytes, &name, start, Place::Code, open)?;
+    (!harmless(part(bytes, secret.start, secret.end), name.kind, Place::Code)).then_some(secret)
 }
 
 /// What the name before the separator at `at` is given.
@@ -64,18 +80,19 @@ impl Name {
             end = run_back(bytes, end - 1, 64, |byte| byte == b'\\');
         }
         let start = run_back(bytes, end, names::MOST, |byte| is_word(byte) || matches!(byte, b'-' | b'.'));
-        let kind = names::kind(part(bytes, start, end))?;
+        let kind = names::kind(part(bytes, start, end)).or_else(|| paired(bytes, start, end))?;
         let quoted = is_quote(before(bytes, start)) && is_quote(byte(bytes, end)) || byte(bytes, end) == b'\\';
         let head = run_back(bytes, start - usize::from(quoted && is_quote(before(bytes, start))), 64, is_blank);
         let outer = Some(before(bytes, head)).filter(|&byte| is_quote(byte));
         let first = outer.is_some() || matches!(before(bytes, head), 0 | b'\n' | b'-' | b'|');
-        Some(Self { start, end, kind, outer, first })
+        let small = part(bytes, start, end).iter().any(u8::is_ascii_lowercase);
+        Some(Self { start, end, kind, outer, small, first })
     }
 
     /// Whether a plain word after it is a value.
     fn place(&self, bytes: &[u8], separator: u8, tight: bool) -> Place {
         let letters = part(bytes, self.start, self.end);
-        let caps = !letters.iter().any(u8::is_ascii_lowercase);
+        let caps = !self.small;
         match separator {
             b':' if tight => {
                 if caps {
@@ -118,6 +135,23 @@ impl Name {
     fn secret(&self, start: usize, end: usize) -> Option<Secret> {
         (start < end).then_some(Secret { start, end, kind: self.kind })
     }
+}
+
+/// What `value` is the value of: `name: X` in the line before, or `name="X"` before it.
+fn paired(bytes: &[u8], start: usize, end: usize) -> Option<Kind> {
+    if !part(bytes, start, end).eq_ignore_ascii_case(b"value") {
+        return None;
+    }
+    let head = run_back(bytes, start, 64, is_space);
+    let quoted = is_quote(before(bytes, head));
+    let name_end = head - usize::from(quoted);
+    let name = run_back(bytes, name_end, names::MOST, |byte| is_word(byte) || matches!(byte, b'-' | b'.'));
+    let kind = names::kind(part(bytes, name, name_end)).filter(|_| head < start)?;
+    let separator = run_back(bytes, name, 4, |byte| is_blank(byte) || is_quote(byte) || matches!(byte, b':' | b'='));
+    let key = run_back(bytes, separator, 8, is_word);
+    let names_it =
+        [b"name".as_slice(), b"key"].iter().any(|word| part(bytes, key, separator).eq_ignore_ascii_case(word));
+    (separator < name && names_it).then_some(kind)
 }
 
 /// `<password>…</password>`.
@@ -173,6 +207,12 @@ fn value_at(bytes: &[u8], name: &Name, at: usize, place: Place, open: bool) -> O
             return None;
         }
         let (inner, end) = string(bytes, start + level, level, open);
+        // A shell takes strings that touch for one.
+        let end = if place == Place::Shell && is_quote(byte(bytes, end + 1)) {
+            shell_end(bytes, end + 1, |_| true)
+        } else {
+            end
+        };
         let (inner, place) = (
             if header { credentials(bytes, inner, end) } else { inner },
             if place == Place::Shell { place } else { Place::Quoted },
@@ -188,7 +228,7 @@ fn value_at(bytes: &[u8], name: &Name, at: usize, place: Place, open: bool) -> O
     let end = if is_quote(byte(bytes, end)) { run_back(bytes, end, end - at, |byte| byte == b'\\') } else { end };
     let start = if header { credentials(bytes, at, end) } else { at };
     let value = part(bytes, start, end);
-    if place == Place::Shell && ends_string(value)
+    if place == Place::Shell && (ends_string(value) || name.small && value == part(bytes, name.start, name.end))
         || harmless(value, name.kind, if header && start == at { Place::Code } else { place })
     {
         return None;
@@ -225,23 +265,13 @@ fn string_start(bytes: &[u8], at: usize) -> usize {
     let marks = run(bytes, at, |byte| matches!(byte, b'&' | b'@')).min(at + 1);
     let head = run(part(bytes, 0, marks + 40), marks, |byte| is_word(byte) || matches!(byte, b'.' | b':'));
     let escaped = run(bytes, head, |byte| byte == b'\\');
-    if is_quote(byte(bytes, escaped)) && head - marks <= 2 {
+    let prefix = part(bytes, marks, head).iter().all(|letter| b"bBcCfFrRuUL".contains(letter));
+    if is_quote(byte(bytes, escaped)) && head - marks <= 2 && prefix {
         return head;
     }
     let call = part(bytes, marks, head);
-    let wraps = [
-        b"Some".as_slice(),
-        b"from",
-        b"new",
-        b"into",
-        b"bytes",
-        b"str",
-        b"b64decode",
-        b"atob",
-        b"btoa",
-        b"SecretStr",
-        b"encode",
-    ];
+    let wraps =
+        [b"Some".as_slice(), b"from", b"new", b"into", b"bytes", b"str", b"b64decode", b"atob", b"btoa", b"SecretStr"];
     let wrapped =
         byte(bytes, head) == b'(' && is_quote(byte(bytes, head + 1)) && wraps.iter().any(|wrap| call.ends_with(wrap));
     if wrapped { head + 1 } else { at }

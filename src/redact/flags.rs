@@ -2,7 +2,7 @@
 //! take a short flag for one unless the command was seen before it.
 
 use super::assign::closing;
-use super::bytes::{before, byte, is_blank, is_quote, is_space, is_word, part, run, stands};
+use super::bytes::{before, byte, is_blank, is_quote, is_space, is_word, part, run, run_back, stands};
 use super::harmless::{Place, harmless, is_mask, is_reference};
 use super::names::{self, Kind};
 use super::scan::Around;
@@ -14,7 +14,6 @@ pub(super) struct Commands {
     mysql: bool,
     pass: bool,
     redis: bool,
-    netrc: bool,
 }
 
 impl Commands {
@@ -29,11 +28,10 @@ impl Commands {
             b'h' => self.curl |= any(&["http ", "https "]),
             b'm' => {
                 self.mysql |= any(&["mysql", "mariadb"]);
-                self.netrc |= any(&["machine "]);
+                self.pass |= any(&["mongo"]);
             }
             b'l' => {
                 self.pass |= any(&["ldap"]);
-                self.netrc |= any(&["login "]);
             }
             b's' => self.pass |= any(&["sshpass"]),
             b'd' => self.pass |= any(&["docker login"]),
@@ -51,6 +49,9 @@ impl Commands {
         let attached = start == after;
         match flag {
             b'u' | b'U' | b'a' if self.curl => user(bytes, start, open),
+            b'b' if self.curl => {
+                argument(bytes, start, open).filter(|(start, end)| part(bytes, *start, *end).contains(&b'='))
+            }
             b'p' if self.mysql && attached && !is_space(byte(bytes, start)) => word(bytes, start, open),
             b'p' if self.pass && !byte(bytes, start).is_ascii_control() => word(bytes, start, open),
             b'w' if self.pass && !attached => word(bytes, start, open),
@@ -59,10 +60,15 @@ impl Commands {
         }
     }
 
-    /// `login x password y`.
-    pub(super) fn netrc(&self, bytes: &[u8], at: usize, open: bool) -> Option<(usize, usize)> {
-        let starts = self.netrc && stands(bytes, at, "password ") && is_space(before(bytes, at));
-        if starts { word(bytes, at + 9, open) } else { None }
+    /// Whether what follows the flag, or stands in it, is a secret: for lists of arguments.
+    pub(super) fn takes(&self, flag: &str, value: &str) -> bool {
+        match flag {
+            "-u" | "-U" | "--user" | "--proxy-user" => self.curl && value.contains(':'),
+            "-p" => self.pass,
+            "-w" => self.pass && !value.starts_with('-'),
+            "-a" => self.redis || self.curl && value.contains(':'),
+            _ => self.mysql && value.len() > 2 && value.starts_with("-p"),
+        }
     }
 
     /// What follows the long flag at `at`, or stands in it.
@@ -87,6 +93,17 @@ impl Commands {
         let secret = !pair && byte(bytes, start) != b'-' && !harmless(value, kind, Place::Shell);
         secret.then(|| (Around::of(kind), (first, last)))
     }
+}
+
+/// `login x password y`, as `.netrc` has it.
+pub(super) fn netrc(bytes: &[u8], at: usize, open: bool) -> Option<(usize, usize)> {
+    if !stands(bytes, at, "password") || !is_space(byte(bytes, at + 8)) || !is_space(before(bytes, at)) {
+        return None;
+    }
+    let user = run_back(bytes, run_back(bytes, at, 16, is_space), 64, |byte| !is_space(byte));
+    let blank = run_back(bytes, user, 16, is_space);
+    let login = blank < user && stands(bytes, blank.checked_sub(5)?, "login");
+    if login { word(bytes, run(bytes, at + 8, is_space), open) } else { None }
 }
 
 /// Where the next string of a list begins, if the one that ends there is followed by one.

@@ -25,15 +25,17 @@ const MOST: usize = 256;
 #[rustfmt::skip]
 const KEYWORDS: &[&str] = &[
     "any", "array", "basic", "bearer", "bool", "boolean", "byte", "bytes", "char", "date", "default", "disabled",
-    "empty", "enabled", "false", "float", "guid", "hidden", "int", "integer", "invalid", "list", "map", "missing",
-    "never", "nil", "no", "none", "null", "number", "object", "off", "on", "option", "optional", "password", "prompt",
+    "empty", "enabled", "error", "fail", "failed", "false", "float", "guid", "hidden", "int", "integer", "invalid", "list", "map", "missing",
+    "never", "nil", "no", "none", "null", "number", "object", "off", "on", "option", "optional", "pass", "passed", "password", "prompt",
     "read", "redacted", "removed", "required", "secret", "self", "some", "str", "string", "text", "this", "token",
     "true", "type", "undefined", "unknown", "unset", "uuid", "varchar", "void", "write", "yes",
 ];
 /// Words that no value of a flag is.
+#[rustfmt::skip]
 const STOPS: &[&str] = &[
-    "a", "and", "are", "as", "flag", "flags", "for", "from", "if", "in", "is", "must", "option", "or", "the", "to",
-    "was", "when", "with",
+    "a", "and", "are", "argument", "arguments", "as", "at", "be", "by", "can", "flag", "flags", "for", "from", "has", "if", "in",
+    "instead", "is", "may", "must", "not", "of", "on", "option", "options", "or", "parameter", "should", "the", "to", "via", "was",
+    "when", "will", "with",
 ];
 /// What stands for a secret that was taken out.
 const MARK: &[u8] = super::content::REDACTED.as_bytes();
@@ -47,6 +49,7 @@ pub(super) fn harmless(value: &[u8], kind: Kind, place: Place) -> bool {
     let value = value.trim_ascii();
     let bare = value.trim_ascii_end().strip_suffix(b"?").or_else(|| value.strip_suffix(b"!")).unwrap_or(value);
     is_mask(value)
+        || kind == Kind::Token && value.len() < 4
         || is_reference(value)
         || is_word_of(bare, KEYWORDS)
             && !(place == Place::Shell
@@ -55,8 +58,10 @@ pub(super) fn harmless(value: &[u8], kind: Kind, place: Place) -> bool {
         || is_number(value) && (kind != Kind::Password || value.len() < 4)
         || is_path(value)
         || match place {
-            Place::Quoted => is_label(value, kind),
-            Place::Shell => is_word_of(value, STOPS) || is_lookup(value),
+            Place::Quoted => is_label(value, kind) || is_between(value),
+            Place::Shell => {
+                is_word_of(value.strip_suffix(b".").unwrap_or(value), STOPS) || is_lookup(value) || is_argument(value)
+            }
             Place::Line => !may_be_password(value, kind) && (is_code(value) || is_plain(value)),
             Place::Code => is_code(value) || is_plain(value),
         }
@@ -135,8 +140,9 @@ fn is_variable(value: &[u8]) -> bool {
             }
             b'$' => at += 1,
             first if first.is_ascii_alphabetic() || first == b'_' => {
-                at =
-                    run(value, at + 1, |byte| is_word(byte) || matches!(byte, b':' | b'.' | b'-' | b'>' | b'[' | b']'));
+                at = run(value, at + 1, |byte| {
+                    is_word(byte) || matches!(byte, b':' | b'.' | b'-' | b'>' | b'[' | b']' | b'{' | b'}')
+                });
             }
             _ => return false,
         }
@@ -150,7 +156,9 @@ fn has_scheme(value: &[u8]) -> bool {
 }
 
 fn is_number(value: &[u8]) -> bool {
-    value.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-' | b',' | b'%'))
+    let hex = value.strip_prefix(b"0x").or_else(|| value.strip_prefix(b"#"));
+    hex.is_some_and(|hex| hex.len() <= 8 && hex.iter().all(u8::is_ascii_hexdigit))
+        || value.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-' | b',' | b'%'))
 }
 
 /// A path of plain names. What looks random in it makes it a secret, for base64 has slashes.
@@ -193,7 +201,7 @@ fn may_be_password(value: &[u8], kind: Kind) -> bool {
 fn is_code(value: &[u8]) -> bool {
     let value = value.strip_suffix(b";").or_else(|| value.strip_suffix(b",")).unwrap_or(value);
     let first = byte(value, 0);
-    if matches!(first, b'(' | b'[' | b'{' | b'|') && !value.starts_with(MARK) {
+    if matches!(first, b'(' | b'[' | b'{' | b'|' | b'<') && !value.starts_with(MARK) {
         return true;
     }
     if !(first.is_ascii_alphabetic() || matches!(first, b'_' | b'&' | b'*' | b'!' | b'@')) {
@@ -202,12 +210,28 @@ fn is_code(value: &[u8]) -> bool {
     let head = run(value, 1, |byte| is_word(byte) || byte == b'\'');
     let name = part(value, 0, head);
     match (byte(value, head), byte(value, head + 1)) {
-        (b'(' | b'[' | b'<', _) | (b':', b':') | (b'-', b'>') | (b'?', b'.' | b':') => true,
+        (b'(' | b'[' | b'<', _) | (b':', b':') | (b'!', b'(' | b'[' | b'{') | (b'-', b'>') | (b'?', b'.' | b':') => {
+            true
+        }
         (b'.', next) => !is_random(name) && (next.is_ascii_alphabetic() || next == b'_') && is_members(value, head),
         (b' ', _) => is_operation(value, head, name),
         (0, _) if head == value.len() => is_plain(name),
         _ => false,
     }
+}
+
+/// `name,` or `self.name)`: an argument of a call that has a line of its own.
+fn is_argument(value: &[u8]) -> bool {
+    let bare = value.trim_ascii_end();
+    let end = bare.iter().rposition(|byte| !matches!(byte, b',' | b')')).map_or(0, |last| last + 1);
+    end > 0 && end < bare.len() && (is_code(part(bare, 0, end)) || is_plain(part(bare, 0, end)))
+}
+
+/// ` + name + `, `, `: what stands between two strings, the first of which ends with the name.
+fn is_between(value: &[u8]) -> bool {
+    let next = byte(value, 1);
+    matches!(byte(value, 0), b'+' | b',' | b')' | b']' | b'%' | b'.' | b';' | b'&' | b'|' | b':')
+        && (is_space(next) || matches!(next, 0 | b'"' | b'\'' | b')' | b'(' | b'{' | b':' | b';' | b',' | b'}'))
 }
 
 /// `os.environ[…`: nothing that a shell would take for a value.
@@ -274,8 +298,11 @@ fn is_label(value: &[u8], kind: Kind) -> bool {
     let word = kind != Kind::Password
         && value.iter().all(|&byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-' | b'.' | b' '))
         && (value.len() <= 12 || value.iter().any(|byte| matches!(byte, b'_' | b'-' | b'.' | b' ')));
+    // A type, in quotes for it is not known yet.
+    let path = kind != Kind::Password && value.contains(&b'.') && is_plain(value);
     spoken
         || variable
+        || path
         || word
         || (byte(value, 0).is_ascii_uppercase()
             && value.iter().skip(1).all(u8::is_ascii_lowercase)

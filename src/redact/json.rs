@@ -3,6 +3,7 @@
 
 use super::bytes::{byte, is_space, part, run};
 use super::decode;
+use super::flags::Commands;
 use super::harmless::is_reference;
 use super::names::{self, Kind};
 use super::scan::{Around, Hit, Rules, scan};
@@ -187,8 +188,9 @@ impl Walk<'_> {
     fn list(&mut self, depth: usize, inside: Promise) -> Result<(), Stop> {
         self.copy(self.at + 1)?;
         let mut first = true;
-        // `["--token", "…"]`
-        let mut flag = None;
+        // `["--token", "…"]`, `["curl", "-u", "…"]`
+        let mut commands = Commands::default();
+        let mut last = String::new();
         loop {
             self.blank();
             match self.peek()? {
@@ -198,15 +200,25 @@ impl Walk<'_> {
                 _ => return Err(Stop::Broken),
             }
             self.blank();
-            let promise = flag.take().map_or(inside, Promise::Secret);
             if self.peek()? == b'"' {
-                let text = self.string(promise)?;
-                flag = names::kind(text.as_bytes()).filter(|_| text.starts_with("--") && inside == Promise::None);
+                let next = self.text();
+                let kind = names::kind(last.as_bytes()).filter(|_| last.starts_with("--") && !next.starts_with('-'));
+                let kind = kind.or(commands.takes(&last, &next).then_some(Kind::Password));
+                let promise = kind.filter(|_| inside == Promise::None).map_or(inside, Promise::Secret);
+                last = self.string(promise)?;
+                commands.note(last.as_bytes(), 0);
             } else {
-                self.value(depth + 1, promise)?;
+                self.value(depth + 1, inside)?;
+                last.clear();
             }
             first = false;
         }
+    }
+
+    /// The string that begins here.
+    fn text(&self) -> String {
+        let (end, _) = decode::string_end(self.bytes, self.at + 1);
+        decode::string(part(self.bytes, self.at + 1, end.min(self.at + 1 + names::MOST)))
     }
 
     /// Writes a string, and gives what it was.

@@ -59,9 +59,9 @@ const NO_PASSWORDS: &[&str] = &[
 ];
 /// `…_pass` is secret after one of these; alone it may be one.
 const PASSES: &[&str] = &[
-    "account", "admin", "api", "app", "auth", "database", "db", "docker", "email", "ftp", "http", "ldap", "login",
-    "mail", "mongo", "mysql", "pg", "postgres", "proxy", "rabbitmq", "redis", "registry", "root", "smtp", "ssh",
-    "sudo", "user", "vault", "wifi",
+    "account", "admin", "api", "app", "auth", "become", "database", "db", "docker", "email", "ftp", "http", "ldap",
+    "login", "mail", "mongo", "mysql", "pg", "postgres", "proxy", "rabbitmq", "redis", "registry", "root", "smtp",
+    "ssh", "sudo", "user", "vault", "wifi",
 ];
 /// Words that may follow, for they only say which one it is.
 #[rustfmt::skip]
@@ -170,8 +170,10 @@ fn ends_in(words: &Words, last: usize) -> Option<Kind> {
             Some(Kind::Token)
         }
         "cookie" => Some(Kind::Cookie),
-        "jwt" | "bearer" | "pat" if !before.is_empty() || word == "jwt" => Some(Kind::Token),
-        "mnemonic" | "sig" => Some(Kind::Token),
+        "jwt" => Some(Kind::Token),
+        "bearer" if !before.is_empty() => Some(Kind::Token),
+        "pat" if matches!(before, "github" | "gitlab" | "gh" | "azure" | "ado" | "devops") => Some(Kind::Token),
+        "mnemonic" | "sig" if before.is_empty() => Some(Kind::Token),
         "signature" if matches!(before, "amz" | "goog") => Some(Kind::Token),
         _ => None,
     }

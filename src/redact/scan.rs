@@ -2,9 +2,9 @@
 //! change the text; decided in `docs/adr/0040-redaction-engine.md`.
 
 use super::account::account;
-use super::assign::assigned;
+use super::assign::{argument, assigned};
 use super::bytes::{byte, part};
-use super::flags::Commands;
+use super::flags::{Commands, netrc};
 use super::names::Kind;
 use super::rules::{AROUND, RULES};
 use super::shapes::{Ahead, address, dsn, private_key, scheme};
@@ -174,6 +174,7 @@ impl<'a> Scan<'a> {
         let hit = |rule: Around| move |(start, end)| Hit { start, end, rules: Rules::around(rule) };
         match byte(bytes, at) {
             b'=' | b'>' => self.named(at),
+            b',' => argument(bytes, at, open).map(|secret| hit(Around::of(secret.kind))((secret.start, secret.end))),
             b':' => {
                 let ahead = &mut self.ahead;
                 address(bytes, at, ahead).map(hit(Around::UrlPassword)).or_else(|| self.named(at))
@@ -188,7 +189,7 @@ impl<'a> Scan<'a> {
             b' ' if byte(bytes, at + 1) == b'-' => self.commands.short(bytes, at, open).map(hit(Around::CommandFlag)),
             b'p' | b'P' => {
                 self.commands.note(bytes, at);
-                self.commands.netrc(bytes, at, open).map(hit(Around::CommandFlag))
+                netrc(bytes, at, open).map(hit(Around::CommandFlag))
             }
             b'c' | b'C' | b'h' | b'H' | b'm' | b'M' | b'l' | b'L' | b's' | b'S' | b'd' | b'D' | b'r' | b'R' => {
                 self.commands.note(bytes, at);
