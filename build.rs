@@ -18,25 +18,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=src/redact/rules.rs");
     let folder = env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
     let big_endian = env::var("CARGO_CFG_TARGET_ENDIAN")? == "big";
-    let mut list = String::from("&[\n");
+    let mut list = vec!["&[".to_owned()];
     for rule in rules::RULES {
-        let automaton = dense::Builder::new()
-            .configure(
-                dense::Config::new()
-                    .start_kind(StartKind::Anchored)
-                    .match_kind(MatchKind::All)
-                    .accelerate(false)
-                    .minimize(true),
-            )
-            .syntax(syntax::Config::new().unicode(false).utf8(false))
-            .build(rule.pattern)
-            .and_then(|dense| dense.to_sparse())
-            .map_err(|error| format!("the pattern of {}: {error}", rule.name))?;
-        let bytes = if big_endian { automaton.to_bytes_big_endian() } else { automaton.to_bytes_little_endian() };
+        let bytes =
+            automaton(rule.pattern, big_endian).map_err(|error| format!("the pattern of {}: {error}", rule.name))?;
         fs::write(Path::new(&folder).join(rule.name), bytes)?;
-        list.push_str(&format!("    include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{}\")),\n", rule.name));
+        list.push(format!("    include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{}\")),", rule.name));
     }
-    list.push_str("]\n");
-    fs::write(Path::new(&folder).join("automata.rs"), list)?;
+    list.push("]".to_owned());
+    fs::write(Path::new(&folder).join("automata.rs"), list.join("\n"))?;
     Ok(())
+}
+
+/// A pattern as bytes that the program searches with as they are.
+fn automaton(pattern: &str, big_endian: bool) -> Result<Vec<u8>, String> {
+    let config = dense::Config::new().start_kind(StartKind::Anchored).match_kind(MatchKind::All).accelerate(false);
+    let dense = dense::Builder::new()
+        .configure(config.minimize(true))
+        .syntax(syntax::Config::new().unicode(false).utf8(false))
+        .build(pattern)
+        .map_err(|error| error.to_string())?;
+    let sparse = dense.to_sparse().map_err(|error| error.to_string())?;
+    Ok(if big_endian { sparse.to_bytes_big_endian() } else { sparse.to_bytes_little_endian() })
 }

@@ -303,7 +303,7 @@ pub(super) fn closing(bytes: &[u8], from: usize, quote: u8, level: usize, open: 
             marks += 1;
             continue;
         }
-        if byte == quote && (marks <= level || (marks - level) % (2 * (level + 1)) == 0) {
+        if byte == quote && (marks <= level || (marks - level).is_multiple_of(2 * (level + 1))) {
             look(at - from);
             return at - marks.min(level);
         }

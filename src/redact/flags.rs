@@ -146,5 +146,7 @@ fn argument(bytes: &[u8], at: usize, open: bool) -> Option<(usize, usize)> {
     let end = run(bytes, at, |byte| {
         !byte.is_ascii_whitespace() && !is_quote(byte) && !matches!(byte, b'|' | b';' | b'&' | b')')
     });
+    // The backslashes of an escaped quote.
+    let end = if is_quote(byte(bytes, end)) { run_back(bytes, end, end - at, |byte| byte == b'\\') } else { end };
     (end > at).then_some((at, end))
 }

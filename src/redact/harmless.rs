@@ -181,7 +181,7 @@ fn is_path(value: &[u8]) -> bool {
 fn is_plain(value: &[u8]) -> bool {
     !value.is_empty()
         && value.iter().all(|&byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-' | b'.' | b'/'))
-        || value.iter().any(|&byte| byte == b' ') && value.split(|&byte| byte == b' ').all(|word| !is_mixed(word))
+        || value.contains(&b' ') && value.split(|&byte| byte == b' ').all(|word| !is_mixed(word))
 }
 
 fn is_random(word: &[u8]) -> bool {
