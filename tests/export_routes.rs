@@ -239,7 +239,7 @@ fn an_ambient_environment_has_no_say() {
         assert_eq!((request.header("x-leak"), request.header("content-encoding")), (None, None));
         let sent = format!("{:?}", request.request);
         assert!(!sent.contains("leak"), "{sent}");
-        assert_eq!(request.spans()[0].attributes.len(), 5);
+        assert_eq!(request.spans()[0].attributes.len(), 6);
     }
 }
 

@@ -125,7 +125,7 @@ fn a_wrong_use_says_what_to_do_and_exits_with_2() {
         (vec!["--script", "no-such-file"], "no-such-file"),
         (vec!["--script", "../bad.json"], "is not a script"),
         (vec!["--play", "../bad.json"], "is not a recorded event"),
-        (vec!["-p", "hello"], "only /hooks is known"),
+        (vec!["-p", "/help"], "only /hooks is known"),
     ] {
         let output = world.agy().args(&arguments).command().output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
