@@ -163,4 +163,24 @@ mod tests {
             assert_eq!(decode(garbage), Err(RecordError::Garbage), "{garbage:?}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_lies_in_the_spool_is_read_or_refused(
+            noise in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40),
+            at in proptest::prelude::any::<proptest::sample::Index>(),
+            taken in 0usize..20,
+        ) {
+            // A record in which something was overwritten, as a broken disk or a stranger would.
+            let mut bytes = encode(&sample());
+            let start = at.index(bytes.len());
+            let end = bytes.len().min(start + taken);
+            bytes.splice(start..end, noise.iter().copied());
+            for bytes in [bytes, noise] {
+                if let Ok(entry) = decode(&bytes) {
+                    proptest::prop_assert_eq!(decode(&encode(&entry)), Ok(entry));
+                }
+            }
+        }
+    }
 }
