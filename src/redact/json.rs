@@ -20,6 +20,9 @@ const PASSES: usize = 4;
 /// How many characters of it are looked at beyond those that there is room for.
 const AHEAD: usize = 512;
 
+/// How many bytes more than there is room for are looked at first.
+const WINDOW: usize = 8 << 10;
+
 /// Why a walk ended before the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
@@ -57,6 +60,18 @@ pub(super) fn leaf(text: &str, open: bool, form: Form, sink: &mut Sink, strings:
             let rules = inner.rules();
             sink.note(rules);
             return if rules.any() { sink.write(&inner.into_text(), form) } else { sink.write(text, form) };
+        }
+    }
+    // Of a long text the begin is enough, if it leaves no room for more once it is redacted.
+    if let Some(head) = text.get(..text.floor_char_boundary(sink.room().saturating_add(WINDOW)))
+        && head.len() < text.len()
+    {
+        let hits = scan(head, true);
+        let mut left = Sink::new(sink.room() + AHEAD);
+        left.redacted(head, &hits);
+        if left.is_full() {
+            settled(head, &hits, form, sink);
+            return sink.close();
         }
     }
     let hits = scan(text, open);

@@ -128,9 +128,39 @@ impl Words {
     }
 }
 
+/// Whether three letters stand in it that a name which promises something has. Most names have none, and are done with that.
+fn may_promise(name: &[u8]) -> bool {
+    let lower = |at: usize| name.get(at).map_or(0, u8::to_ascii_lowercase);
+    let (mut first, mut second) = (lower(0), lower(1));
+    (2..name.len()).any(|at| {
+        let third = lower(at);
+        let found = matches!(
+            [first, second, third],
+            [b'p', b'a', b's' | b't']
+                | [b'p', b'w', _]
+                | [b's', b'e', b'c' | b's']
+                | [b'c', b'r', b'e']
+                | [b'k', b'e', b'y']
+                | [b't', b'o', b'k']
+                | [b'a', b'u', b't']
+                | [b'c', b'o', b'o']
+                | [b'j', b'w', b't']
+                | [b'b', b'e', b'a']
+                | [b'p', b'h', b'r']
+                | [b'm', b'n', b'e']
+                | [b's', b'i', b'g']
+        );
+        (first, second) = (second, third);
+        found
+    })
+}
+
 /// What kind of secret the name promises.
 pub(super) fn kind(name: &[u8]) -> Option<Kind> {
     super::steps::look(name.len());
+    if !may_promise(name) {
+        return None;
+    }
     let words = Words::of(name);
     let mut count = words.count;
     while let Some(last) = count.checked_sub(1) {

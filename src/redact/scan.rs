@@ -6,10 +6,10 @@ use super::assign::{argument, assigned};
 use super::bytes::{byte, part};
 use super::flags::{Commands, netrc};
 use super::names::Kind;
-use super::rules::{AROUND, RULES};
+use super::rules::{self, RULES};
 use super::shapes::{Ahead, address, dsn, private_key, scheme};
 use super::steps::look;
-use super::tokens::{self, BEGINS};
+use super::tokens::{self, AROUND, BEGINS};
 use super::view::View;
 
 /// Rules that are no line of the table, because they depend on what stands around a secret.
@@ -71,7 +71,7 @@ impl Rules {
 
     /// Their names, sorted.
     pub(super) fn names(self) -> Vec<String> {
-        let all = RULES.iter().map(|rule| rule.name).chain(AROUND.iter().copied());
+        let all = RULES.iter().map(|rule| rule.name).chain(rules::AROUND.iter().copied());
         let mut names: Vec<_> =
             all.enumerate().filter(|(index, _)| self.0 & (1 << index) != 0).map(|(_, name)| name.to_owned()).collect();
         names.sort();
@@ -150,7 +150,13 @@ impl<'a> Scan<'a> {
         let mut at = 0;
         look(self.bytes.len());
         while at < self.bytes.len() {
-            let hit = self.shape(at).or_else(|| self.around(at));
+            let begins = BEGINS.at(self.bytes, at);
+            if begins == 0 {
+                at += 1;
+                continue;
+            }
+            let shape = if begins & !AROUND == 0 { None } else { self.shape(at, begins & !AROUND) };
+            let hit = shape.or_else(|| if begins & AROUND == 0 { None } else { self.around(at) });
             at = match hit {
                 Some(hit) if hit.start < hit.end => {
                     found(hit);
@@ -161,11 +167,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn shape(&self, at: usize) -> Option<Hit> {
-        let candidates = BEGINS.at(self.bytes, at);
-        if candidates == 0 {
-            return None;
-        }
+    fn shape(&self, at: usize, candidates: u64) -> Option<Hit> {
         tokens::find(self.bytes, at, candidates).map(|(start, end, rule)| Hit { start, end, rules: Rules::shape(rule) })
     }
 

@@ -35,6 +35,11 @@ impl Sink {
         self.full
     }
 
+    /// Takes nothing more.
+    pub(super) const fn close(&mut self) {
+        self.full = true;
+    }
+
     pub(super) const fn rules(&self) -> Rules {
         self.rules
     }

@@ -111,7 +111,8 @@ fn hostile_structure_costs_no_more() {
 fn the_cost_is_linear() {
     for unit in HOSTILE.iter().chain([&BENIGN]) {
         let (short, long) = (cost(unit, 8 << 10, Shape::Plain), cost(unit, 64 << 10, Shape::Plain));
-        assert!(long <= short * 9, "{unit:?}: {short} for 8 KiB, {long} for 64 KiB");
+        // Eight times, and a look at the begin of a long text that turns out to be too little.
+        assert!(long <= short * 10, "{unit:?}: {short} for 8 KiB, {long} for 64 KiB");
     }
 }
 

@@ -19,16 +19,34 @@ static AUTOMATA: &[&[u8]] = include!(concat!(env!("OUT_DIR"), "/automata.rs"));
 /// What was read of them; None is one that cannot be read.
 static READ: [OnceLock<Option<Automaton>>; RULES.len()] = [const { OnceLock::new() }; RULES.len()];
 
-/// Which rules may begin with a byte at the first, second and third place: a bit each.
+/// What may begin with a byte at the first, second and third place: a bit for each rule of the table, and some for [`AROUND`].
 pub(super) struct Begins([[u64; 256]; 3]);
 
-/// The rules' prefixes.
+/// The rules' prefixes, and what the readers of what stands around a secret begin with.
 pub(super) static BEGINS: Begins = Begins::new();
+
+/// The bits of [`READERS`].
+pub(super) const AROUND: u64 = !0 << (64 - READERS.len());
+
+/// What readers begin with, as the bytes at each of three places; none is any byte. They take the highest bits.
+const READERS: [[&[u8]; 3]; 6] = [
+    // Assignments, addresses, elements, arguments.
+    [b"=:>,", b"", b""],
+    // Flags, private keys.
+    [b"- ", b"-", b""],
+    // Accounts.
+    [b"/\\", b"/\\hHuU", b"/\\hHuUoOsS"],
+    [b"@", b"tu", b"cn"],
+    // Bearer, basic, password, podman.
+    [b"bBpP", b"eEaAo", b"aAsSd"],
+    // Commands.
+    [b"cChHmMlLsSdDrR", b"uUtTyYaAoOdDsSeE", b"rRtTsSnNaAhHcCdD"],
+];
 
 impl Begins {
     #[expect(clippy::indexing_slicing, reason = "evaluated when compiled")]
     const fn new() -> Self {
-        let mut table = [[0; 256]; 3];
+        let mut begins = Self([[0; 256]; 3]);
         let mut rule = 0;
         while rule < RULES.len() {
             let mut prefix = 0;
@@ -36,31 +54,44 @@ impl Begins {
                 let bytes = RULES[rule].prefixes[prefix].as_bytes();
                 let mut place = 0;
                 while place < 3 {
-                    if place < bytes.len() {
-                        table[place][bytes[place] as usize] |= 1 << rule;
-                    } else {
-                        let mut any = 0;
-                        while any < 256 {
-                            table[place][any] |= 1 << rule;
-                            any += 1;
-                        }
-                    }
+                    let (_, rest) = bytes.split_at(if place < bytes.len() { place } else { bytes.len() });
+                    let (one, _) = rest.split_at(if rest.is_empty() { 0 } else { 1 });
+                    begins.add(place, one, 1 << rule);
                     place += 1;
                 }
                 prefix += 1;
             }
             rule += 1;
         }
-        Self(table)
+        let mut reader = 0;
+        while reader < READERS.len() {
+            let mut place = 0;
+            while place < 3 {
+                begins.add(place, READERS[reader][place], 1 << (63 - reader));
+                place += 1;
+            }
+            reader += 1;
+        }
+        begins
     }
 
-    /// The rules of which a prefix may stand there.
+    /// Notes that `bit` may have any of `bytes` at that place, or any byte at all for none.
+    #[expect(clippy::indexing_slicing, reason = "evaluated when compiled")]
+    const fn add(&mut self, place: usize, bytes: &[u8], bit: u64) {
+        let mut at = 0;
+        while at < if bytes.is_empty() { 256 } else { bytes.len() } {
+            let byte = if bytes.is_empty() { at } else { bytes[at] as usize };
+            self.0[place][byte] |= bit;
+            at += 1;
+        }
+    }
+
+    /// What may begin there.
     #[inline]
     pub(super) fn at(&self, bytes: &[u8], at: usize) -> u64 {
         let [first, second, third] = &self.0;
         let of = |table: &[u64; 256], at| table.get(usize::from(byte(bytes, at))).copied().unwrap_or(u64::MAX);
-        let found = of(first, at);
-        if found == 0 { 0 } else { found & of(second, at + 1) & of(third, at + 2) }
+        of(first, at) & of(second, at + 1) & of(third, at + 2)
     }
 }
 
@@ -143,7 +174,7 @@ mod tests {
     #[test]
     fn every_automaton_can_be_read() {
         assert_eq!(AUTOMATA.len(), RULES.len());
-        assert!(RULES.len() <= 64, "a bit each");
+        assert!(RULES.len() + READERS.len() <= 64, "a bit each");
         for (bytes, rule) in AUTOMATA.iter().zip(RULES) {
             assert!(DFA::from_bytes(bytes).is_ok(), "{}", rule.name);
         }
