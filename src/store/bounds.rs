@@ -1,7 +1,6 @@
 //! What goes when there is too much or it is too old: the oldest first, each counted with its reason.
 
-use rusqlite::params;
-
+use super::queue::count;
 use super::{Store, StoreError, signed, unsigned};
 
 impl Store {
@@ -58,11 +57,7 @@ impl Store {
         if gone > 0 {
             transaction
                 .execute("DELETE FROM batches WHERE id NOT IN (SELECT batch FROM spans WHERE batch IS NOT NULL)", [])?;
-            transaction.execute(
-                "INSERT INTO counters (name, count, last_ns) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (name) DO UPDATE SET count = count + ?2, last_ns = ?3",
-                params![reason, signed(gone), signed(now_ns)],
-            )?;
+            count(&transaction, reason, gone, now_ns)?;
         }
         transaction.commit()?;
         Ok(gone)

@@ -4,6 +4,7 @@
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::content::text_of;
+use super::queue::count;
 use super::{Store, StoreError, signed};
 use crate::conversation::{Conversation, Output, resource};
 use crate::event::Origin;
@@ -105,13 +106,7 @@ impl Folding<'_> {
     /// # Errors
     /// When SQLite refuses.
     pub fn count(&self, name: &str, by: u64) -> Result<(), StoreError> {
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO counters (name, count, last_ns) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (name) DO UPDATE SET count = count + ?2, last_ns = ?3",
-            )?
-            .execute(params![name, signed(by), signed(self.now_ns)])?;
-        Ok(())
+        count(&self.transaction, name, by, self.now_ns)
     }
 
     /// Makes all of it last.

@@ -362,7 +362,8 @@ fn refuse(transaction: &Connection, batch: &Batch, now_ns: u64) -> Result<(), St
     Ok(())
 }
 
-fn count(transaction: &Connection, name: &str, by: u64, now_ns: u64) -> Result<(), StoreError> {
+/// Adds to a counter.
+pub(super) fn count(transaction: &Connection, name: &str, by: u64, now_ns: u64) -> Result<(), StoreError> {
     transaction
         .prepare_cached(
             "INSERT INTO counters (name, count, last_ns) VALUES (?1, ?2, ?3)
