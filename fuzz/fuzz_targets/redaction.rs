@@ -27,6 +27,10 @@ fuzz_target!(|bytes: &[u8]| {
     }
     // Between words, as a string of an argument, whatever stands around it.
     let around = String::from_utf8_lossy(bytes);
+    // The fuzzer learns what it is compared with.
+    if around.contains(&PLANTED[4..14]) {
+        return;
+    }
     let middle = around.floor_char_boundary(around.len() / 2);
     let (head, tail) = around.split_at(middle);
     let planted = serde_json::json!({ "a": format!("{head} {PLANTED} {tail}") }).to_string();

@@ -72,6 +72,8 @@ fn escape(bytes: &[u8], at: usize, text: &mut Visible) -> usize {
 struct Visible {
     text: String,
     colour: Colour,
+    /// Where what may be a colour begins in the text.
+    held: usize,
     /// A carriage return, which is an end of a line unless one follows.
     returned: bool,
 }
@@ -85,7 +87,7 @@ enum Colour {
 
 impl Visible {
     fn with_capacity(bytes: usize) -> Self {
-        Self { text: String::with_capacity(bytes), colour: Colour::None, returned: false }
+        Self { text: String::with_capacity(bytes), colour: Colour::None, held: 0, returned: false }
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
@@ -104,10 +106,17 @@ impl Visible {
 
     fn push(&mut self, c: char) {
         match (self.colour, c) {
-            (Colour::Escape, '[') => return self.colour = Colour::Sequence,
-            (Colour::Sequence, '0'..='?' | ' '..='/') => return,
-            (Colour::Sequence, '@'..='~') => return self.colour = Colour::None,
             (_, '\u{1b}') => return self.colour = Colour::Escape,
+            (Colour::Escape, '[') => {
+                self.held = self.text.len();
+                self.colour = Colour::Sequence;
+            }
+            // Nothing but colours and erasing is left out: another letter may begin a secret.
+            (Colour::Sequence, 'm' | 'K') => {
+                self.text.truncate(self.held);
+                return self.colour = Colour::None;
+            }
+            (Colour::Sequence, '0'..='9' | ';') => {}
             _ => self.colour = Colour::None,
         }
         if self.returned {
@@ -144,6 +153,7 @@ mod tests {
             (b"gh\xffp_\xc3", "ghp_"),
             (br"\u200b\u0000\u001b[01;31mred\u001b[0m", "red"),
             ("a\u{202e}b\u{1b}[Kc".as_bytes(), "abc"),
+            (b"\x1b[ghp_ \x1b[12:AA \x1bx", "[ghp_ [12:AA x"),
             (br"\q\u12 \", r"\q\u12 "),
             (br"a\r\nb\rc", "a\nb\nc"),
         ] {
