@@ -2,6 +2,7 @@
 //! `.env` files, YAML, TOML, JSON and code. May not look further ahead than the value goes.
 
 use super::bytes::{before, byte, is_blank, is_quote, is_space, is_word, part, run, run_back};
+use super::context;
 use super::harmless::{Place, harmless, is_reference};
 use super::names::{self, Kind};
 use super::steps::look;
@@ -37,7 +38,9 @@ pub(super) fn argument(bytes: &[u8], at: usize, open: bool) -> Option<Secret> {
         return None;
     }
     let secret = value_at(bytes, &name, start, Place::Code, open)?;
-    (!harmless(part(bytes, secret.start, secret.end), name.kind, Place::Code)).then_some(secret)
+    // What a variable of the environment is given is no word of code.
+    let place = if name.small { Place::Code } else { Place::Quoted };
+    (!harmless(part(bytes, secret.start, secret.end), name.kind, place)).then_some(secret)
 }
 
 /// What the name before the separator at `at` is given.
@@ -55,6 +58,12 @@ pub(super) fn assigned(bytes: &[u8], at: usize, open: bool) -> Option<Secret> {
         return None;
     }
     let start = run(bytes, after, is_blank);
+    // `grep "password:" x`: nothing is given. `${NAME:?…}` is a message.
+    if name.outer == Some(byte(bytes, after)) && name.is_bare(bytes)
+        || separator == b":" && byte(bytes, after) == b'?' && before(bytes, name.start) == b'{'
+    {
+        return None;
+    }
     let tight = start == after && name.end == at;
     if byte(bytes, at) == b':' {
         if let Some(secret) = block(bytes, &name, start) {
@@ -84,7 +93,9 @@ impl Name {
         let quoted = is_quote(before(bytes, start)) && is_quote(byte(bytes, end)) || byte(bytes, end) == b'\\';
         let head = run_back(bytes, start - usize::from(quoted && is_quote(before(bytes, start))), 64, is_blank);
         let outer = Some(before(bytes, head)).filter(|&byte| is_quote(byte));
-        let first = outer.is_some() || matches!(before(bytes, head), 0 | b'\n' | b'-' | b'|');
+        let first = outer.is_some()
+            || matches!(before(bytes, head), 0 | b'\n' | b'-' | b'|')
+            || context::begins_line(bytes, head);
         let small = part(bytes, start, end).iter().any(u8::is_ascii_lowercase);
         Some(Self { start, end, kind, outer, small, first })
     }
@@ -102,34 +113,21 @@ impl Name {
                 }
             }
             b':' if self.first => Place::Line,
-            b'=' if tight && (caps || self.first || letters.starts_with(b"-") || self.follows(bytes)) => Place::Shell,
+            b'=' if tight
+                && (caps
+                    || self.first
+                    || letters.starts_with(b"-")
+                    || context::follows(bytes, self.start, self.kind)) =>
+            {
+                Place::Shell
+            }
             _ => Place::Code,
         }
     }
 
-    /// Whether it follows what a shell or an address has before one: `export `, `?`, `;`.
-    fn follows(&self, bytes: &[u8]) -> bool {
-        let blank = run_back(bytes, self.start, 8, is_blank);
-        if blank == self.start {
-            return matches!(before(bytes, blank), b'?' | b'&' | b';' | b'"' | b'\'');
-        }
-        let word = run_back(bytes, blank, 16, |byte| byte.is_ascii_alphabetic() || byte == b'-');
-        matches!(
-            part(bytes, word, blank),
-            b"export"
-                | b"set"
-                | b"env"
-                | b"ENV"
-                | b"ARG"
-                | b"-e"
-                | b"--env"
-                | b"--build-arg"
-                | b"setenv"
-                | b"local"
-                | b"declare"
-                | b"readonly"
-                | b"sudo"
-        ) || matches!(before(bytes, blank), b';' | b'&' | b'|')
+    /// Whether it has no quotes of its own.
+    fn is_bare(&self, bytes: &[u8]) -> bool {
+        is_quote(before(bytes, self.start)) && !is_quote(byte(bytes, self.end)) && byte(bytes, self.end) != b'\\'
     }
 
     fn secret(&self, start: usize, end: usize) -> Option<Secret> {
@@ -139,10 +137,13 @@ impl Name {
 
 /// What `value` is the value of: `name: X` in the line before, or `name="X"` before it.
 fn paired(bytes: &[u8], start: usize, end: usize) -> Option<Kind> {
+    if part(bytes, start, end) == b"default" {
+        return context::variable(bytes, start);
+    }
     if !part(bytes, start, end).eq_ignore_ascii_case(b"value") {
         return None;
     }
-    let head = run_back(bytes, start, 64, is_space);
+    let head = run_back(bytes, start, 64, |byte| is_space(byte) || byte == b',');
     let quoted = is_quote(before(bytes, head));
     let name_end = head - usize::from(quoted);
     let name = run_back(bytes, name_end, names::MOST, |byte| is_word(byte) || matches!(byte, b'-' | b'.'));
@@ -156,7 +157,9 @@ fn paired(bytes: &[u8], start: usize, end: usize) -> Option<Kind> {
 
 /// `<password>…</password>`.
 fn element(bytes: &[u8], name: &Name, start: usize) -> Option<Secret> {
-    if before(bytes, name.start) != b'<' || name.end + 1 != start {
+    if !(before(bytes, name.start) == b'<' && name.end + 1 == start
+        || context::is_attribute(bytes, name.start, name.end))
+    {
         return None;
     }
     let end = run(bytes, start, |byte| !matches!(byte, b'<' | b'\n'));
@@ -217,6 +220,7 @@ fn value_at(bytes: &[u8], name: &Name, at: usize, place: Place, open: bool) -> O
             if header { credentials(bytes, inner, end) } else { inner },
             if place == Place::Shell { place } else { Place::Quoted },
         );
+        let end = context::joined(bytes, end, level);
         let bare = part(bytes, inner, end);
         return if harmless(bare, name.kind, place) { None } else { name.secret(inner, end) };
     }
@@ -228,6 +232,8 @@ fn value_at(bytes: &[u8], name: &Name, at: usize, place: Place, open: bool) -> O
     let end = if is_quote(byte(bytes, end)) { run_back(bytes, end, end - at, |byte| byte == b'\\') } else { end };
     let start = if header { credentials(bytes, at, end) } else { at };
     let value = part(bytes, start, end);
+    // Where an escaped line ends, which the text without its escapes shows better.
+    let value = if place == Place::Shell { value } else { context::first_line(value) };
     if place == Place::Shell && (ends_string(value) || name.small && value == part(bytes, name.start, name.end))
         || harmless(value, name.kind, if header && start == at { Place::Code } else { place })
     {

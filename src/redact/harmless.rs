@@ -25,7 +25,8 @@ const MOST: usize = 256;
 #[rustfmt::skip]
 const KEYWORDS: &[&str] = &[
     "any", "array", "basic", "bearer", "bool", "boolean", "byte", "bytes", "char", "date", "default", "disabled",
-    "empty", "enabled", "error", "fail", "failed", "false", "float", "guid", "hidden", "int", "integer", "invalid", "list", "map", "missing",
+    "empty", "enabled", "error", "fail", "failed", "false", "float", "guid", "hidden", "include", "inherit", "int", "integer", "invalid",
+    "list", "map", "missing", "omit", "same-origin",
     "never", "nil", "no", "none", "null", "number", "object", "off", "on", "option", "optional", "pass", "passed", "password", "prompt",
     "read", "redacted", "removed", "required", "secret", "self", "some", "str", "string", "text", "this", "token",
     "true", "type", "undefined", "unknown", "unset", "uuid", "varchar", "void", "write", "yes",
@@ -49,6 +50,7 @@ pub(super) fn harmless(value: &[u8], kind: Kind, place: Place) -> bool {
     let value = value.trim_ascii();
     let bare = value.trim_ascii_end().strip_suffix(b"?").or_else(|| value.strip_suffix(b"!")).unwrap_or(value);
     is_mask(value)
+        || is_example(value)
         || kind == Kind::Token && value.len() < 4
         || is_reference(value)
         || is_word_of(bare, KEYWORDS)
@@ -65,6 +67,12 @@ pub(super) fn harmless(value: &[u8], kind: Kind, place: Place) -> bool {
             Place::Line => !may_be_password(value, kind) && (is_code(value) || is_plain(value)),
             Place::Code => is_code(value) || is_plain(value),
         }
+}
+
+/// `your_key`, `YOUR-TOKEN-HERE`, `required|string`.
+fn is_example(value: &[u8]) -> bool {
+    let your = part(value, 0, 4).eq_ignore_ascii_case(b"your") && matches!(byte(value, 4), b'_' | b'-' | b' ');
+    your && !value.iter().any(u8::is_ascii_digit) || value.starts_with(b"required|")
 }
 
 fn is_word_of(value: &[u8], words: &[&str]) -> bool {
@@ -91,7 +99,7 @@ pub(super) fn is_mask(value: &[u8]) -> bool {
 pub(super) fn is_reference(value: &[u8]) -> bool {
     let all = |from: usize, belongs: fn(u8) -> bool| from < value.len() && run(value, from, belongs) == value.len();
     match byte(value, 0) {
-        b'$' => is_variable(value),
+        b'$' => value.len() < 4 && all(1, |byte| byte.is_ascii_digit()) || is_variable(value),
         b'%' => {
             value.len() < 4 && all(1, |byte| byte.is_ascii_alphabetic())
                 || value.ends_with(b"%") && all(1, |byte| is_word(byte) || byte == b'%')

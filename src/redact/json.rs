@@ -191,6 +191,7 @@ impl Walk<'_> {
             let kind = promised(&key).or(if is_value(&key) { named } else { None });
             let promise =
                 kind.map_or(inside, |kind| if inside == Promise::None { Promise::Secret(kind) } else { inside });
+            let promise = if promise == Promise::Inside && tells(&key) { Promise::None } else { promise };
             if is_name(&key) && self.peek()? == b'"' && promise == Promise::None {
                 named = names::kind(self.string(promise)?.as_bytes());
             } else {
@@ -282,6 +283,12 @@ fn promised(key: &str) -> Option<Kind> {
     let short = name.split(' ').count() <= 3;
     let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ' | '/' | '$' | '@'));
     if short && plain { names::kind(name.as_bytes()) } else { None }
+}
+
+/// Whether it is a word of a schema, which tells about a secret and holds none.
+fn tells(key: &str) -> bool {
+    ["type", "description", "title", "format", "minLength", "maxLength", "$ref", "label", "placeholder", "required"]
+        .contains(&key)
 }
 
 fn is_name(key: &str) -> bool {

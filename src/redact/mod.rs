@@ -58,6 +58,7 @@ mod account;
 mod assign;
 mod bytes;
 mod content;
+mod context;
 mod decode;
 mod digest;
 mod double;

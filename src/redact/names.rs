@@ -38,11 +38,11 @@ const TOKEN_ENDS: &[&str] = &[
 const KEYS: &[&str] = &[
     "access", "account", "admin", "aes", "ai", "anthropic", "api", "app", "application", "auth", "aws", "azure",
     "client", "cohere", "cookie", "credential", "crypt", "crypto", "datadog", "dd", "decryption", "deepseek",
-    "deploy", "encrypt", "encryption", "fernet", "function", "gcp", "gemini", "github", "gitlab", "google", "gpg",
+    "deploy", "enc", "encrypt", "encryption", "fernet", "function", "gcp", "gemini", "github", "gitlab", "google", "gpg",
     "groq", "hmac", "host", "jwt", "license", "linode", "mailgun", "mandrill", "master", "mistral", "openai",
     "openrouter", "password", "pgp", "private", "relic", "root", "rsa", "secret", "sendgrid", "server", "service",
     "session", "shared", "sign", "signing", "ssh", "ssl", "storage", "stripe", "subscription", "tls", "twilio",
-    "webhook", "vapid", "write",
+    "unseal", "webhook", "vapid", "write",
 ];
 /// `…_token` is none after one of these.
 #[rustfmt::skip]
@@ -190,13 +190,14 @@ fn ends_in(words: &Words, last: usize) -> Option<Kind> {
     match word {
         "token" if !NO_TOKENS.contains(&before) => Some(Kind::Token),
         "key" | "keys" if KEYS.contains(&before) => Some(Kind::Token),
-        "pass" if PASSES.contains(&before) => Some(Kind::Password),
-        "pass" if before.is_empty() => Some(Kind::Token),
-        "userpass" | "dbpass" | "smtppass" | "pgpass" | "ftppass" | "sshpass" => Some(Kind::Password),
+        "pass" | "pw" if PASSES.contains(&before) => Some(Kind::Password),
+        "pass" | "pw" if before.is_empty() => Some(Kind::Token),
+        "requirepass" | "masterauth" | "storepass" | "keypass" | "psk" | "userpass" | "dbpass" | "smtppass"
+        | "pgpass" | "ftppass" | "sshpass" => Some(Kind::Password),
         "phrase" if matches!(before, "seed" | "recovery" | "pass" | "mnemonic") => Some(Kind::Password),
         "word" if before == "pass" => Some(Kind::Password),
         "authorization" => Some(Kind::Authorization),
-        "auth" if before.is_empty() || matches!(before, "basic" | "proxy" | "docker" | "registry" | "x") => {
+        "auth" if before.is_empty() || matches!(before, "basic" | "proxy" | "docker" | "npm" | "registry" | "x") => {
             Some(Kind::Token)
         }
         "cookie" => Some(Kind::Cookie),

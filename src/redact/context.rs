@@ -1,0 +1,102 @@
+//! Reads what stands around a name or a value: the word before it, the block it stands in, the string that goes on after a `+`.
+//! May not decide what is a secret; decided in `docs/adr/0040-redaction-engine.md`.
+
+use super::bytes::{before, byte, is_blank, is_quote, is_space, is_word, part, run, run_back};
+use super::names::{self, Kind};
+
+/// How far back the block of a variable is looked for.
+const BLOCK: usize = 160;
+/// Strings that may be put together.
+const STRINGS: usize = 8;
+
+/// Whether what begins there follows what a shell or an address has before an assignment: `export `, `?`, `;`, and, for a
+/// password, a flag or another assignment.
+pub(super) fn follows(bytes: &[u8], start: usize, kind: Kind) -> bool {
+    let blank = run_back(bytes, start, 8, is_blank);
+    if blank == start {
+        return matches!(before(bytes, blank), b'?' | b'&' | b';' | b'"' | b'\'')
+            || kind == Kind::Password && in_option(bytes, start);
+    }
+    let word = run_back(bytes, blank, 64, |byte| !is_space(byte));
+    let known = matches!(
+        part(bytes, word, blank),
+        b"export" | b"set" | b"env" | b"ENV" | b"ARG" | b"setenv" | b"local" | b"declare" | b"readonly" | b"sudo"
+    );
+    known
+        || matches!(before(bytes, blank), b';' | b'&' | b'|')
+        || kind == Kind::Password && is_option(part(bytes, word, blank))
+        || byte(bytes, word) == b'-' && blank - word > 1
+}
+
+/// `--from-literal=password=x`, `-o user=jo,password=x`.
+fn in_option(bytes: &[u8], start: usize) -> bool {
+    let word = run_back(bytes, start, 64, |byte| !is_space(byte) && !is_quote(byte));
+    let head = part(bytes, word, start);
+    match before(bytes, start) {
+        b'=' => head.starts_with(b"--"),
+        b',' => head.contains(&b'=') && !head.iter().any(|byte| matches!(byte, b'(' | b'{' | b'[' | b'<')),
+        _ => false,
+    }
+}
+
+/// `user=app`, `secret/app`: no word of a line of code that goes on.
+fn is_option(word: &[u8]) -> bool {
+    let ends = word.last().is_some_and(|&last| is_word(last) || is_quote(last));
+    let plain = !word.iter().any(|byte| matches!(byte, b'(' | b'{' | b'[' | b'<' | b'>' | b'!' | b',' | b'\\'));
+    ends && plain && word.iter().skip(1).any(|byte| matches!(byte, b'=' | b'/'))
+}
+
+/// Whether only what a diff or a search puts before a line stands before `head`: `+`, `x.yml:7:`.
+pub(super) fn begins_line(bytes: &[u8], head: usize) -> bool {
+    let Some(mark) = head.checked_sub(1) else { return false };
+    match byte(bytes, mark) {
+        b'+' => matches!(before(bytes, mark), 0 | b'\n'),
+        b':' => before(bytes, mark).is_ascii_digit(),
+        _ => false,
+    }
+}
+
+/// What the variable of Terraform is called whose `default` is at `start`.
+pub(super) fn variable(bytes: &[u8], start: usize) -> Option<Kind> {
+    const WORD: &[u8] = b"variable \"";
+    let block = run_back(bytes, start, BLOCK, |byte| byte != b'}');
+    let place = part(bytes, block, start).windows(WORD.len()).rposition(|word| word == WORD)?;
+    let name = block + place + WORD.len();
+    names::kind(part(bytes, name, run(part(bytes, 0, name + names::MOST), name, |byte| is_word(byte) || byte == b'-')))
+}
+
+/// Whether the name is the last attribute of an element: `<property name="password">`.
+pub(super) fn is_attribute(bytes: &[u8], start: usize, end: usize) -> bool {
+    let equals = run_back(bytes, start, 8, |byte| is_quote(byte) || byte == b'\\');
+    let quoted = equals < start && run(bytes, end, |byte| is_quote(byte) || byte == b'\\') > end;
+    let word = equals.checked_sub(1).map_or(0, |at| run_back(bytes, at, 8, is_word));
+    quoted && matches!(part(bytes, word, equals), b"name=" | b"key=")
+}
+
+/// Where the last of the strings ends that are put together, of which the first ends at `end`: `"a" + "b"`.
+pub(super) fn joined(bytes: &[u8], end: usize, level: usize) -> usize {
+    let mut last = end;
+    for _ in 0..STRINGS {
+        let after = last + level + 1;
+        let plus = run(bytes, after, is_space);
+        let joins =
+            byte(bytes, plus) == b'+' || byte(bytes, plus) == b'\\' && matches!(byte(bytes, plus + 1), b'\n' | b'\r');
+        let open = run(bytes, plus + 1, is_space);
+        let quote = open + level;
+        if !joins || byte(bytes, quote) != byte(bytes, last + level) || !is_quote(byte(bytes, quote)) {
+            break;
+        }
+        let close = super::assign::closing(bytes, quote + 1, byte(bytes, quote), level, false);
+        if byte(bytes, close + level) != byte(bytes, quote) {
+            break;
+        }
+        last = close;
+    }
+    last
+}
+
+/// What stands before an escaped end of a line.
+pub(super) fn first_line(value: &[u8]) -> &[u8] {
+    let end = value.windows(2).position(|two| matches!(two, [b'\\', b'n' | b'r' | b'\\']));
+    end.and_then(|end| value.get(..end)).unwrap_or(value)
+}
