@@ -10,6 +10,7 @@ use super::decode;
 use super::json::{self, STRINGS, Stop, walk};
 use super::scan::{Around, Rules};
 use super::sink::{Form, Sink};
+use super::skip;
 
 /// What stands for what was taken out.
 pub const REDACTED: &str = "[REDACTED]";
@@ -137,7 +138,7 @@ fn string(bytes: &[u8], shape: Shape, sink: &mut Sink) -> Result<bool, Stop> {
     let (end, closed) = decode::string_end(bytes, 1);
     let text = decode::string(bytes.get(1..end).unwrap_or_default());
     if shape == Shape::Json {
-        match json::check(text.as_bytes()) {
+        match skip::check(text.as_bytes()) {
             Ok(()) => return walk(text.as_bytes(), sink, STRINGS).map(|()| closed),
             // As far as it goes.
             Err(Stop::Cut) if !closed => return walk(text.as_bytes(), sink, STRINGS).map(|()| false),

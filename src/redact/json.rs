@@ -8,6 +8,7 @@ use super::harmless::is_reference;
 use super::names::{self, Kind};
 use super::scan::{Around, Hit, Rules, scan};
 use super::sink::{Form, Sink};
+use super::skip::{Skip, check, scalar_end};
 
 /// Deepest value that is looked into.
 pub(super) const DEEPEST: usize = 32;
@@ -100,16 +101,6 @@ fn settled(text: &str, hits: &[Hit], form: Form, sink: &mut Sink) {
     }
     sink.note(left.rules());
     sink.mark(Rules::around(Around::Unreadable));
-}
-
-/// Whether bytes are an object or a list of JSON.
-pub(super) fn check(bytes: &[u8]) -> Result<(), Stop> {
-    if !matches!(byte(bytes, run(bytes, 0, is_space)), b'{' | b'[') {
-        return Err(Stop::Broken);
-    }
-    let mut nothing = Skip { bytes, at: 0 };
-    nothing.value()?;
-    if run(bytes, nothing.at, is_space) < bytes.len() { Err(Stop::Broken) } else { Ok(()) }
 }
 
 struct Walk<'a> {
@@ -297,108 +288,4 @@ fn is_name(key: &str) -> bool {
 
 fn is_value(key: &str) -> bool {
     ["value", "val", "content", "data", "stringvalue", "default"].iter().any(|name| key.eq_ignore_ascii_case(name))
-}
-
-/// Where a number, `true`, `false` or `null` ends.
-fn scalar_end(bytes: &[u8], at: usize) -> Result<usize, Stop> {
-    let end = run(bytes, at, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.'));
-    let word = part(bytes, at, end);
-    let known = matches!(word, b"true" | b"false" | b"null") || is_number(word);
-    if known {
-        Ok(end)
-    } else if end == bytes.len() {
-        Err(Stop::Cut)
-    } else {
-        Err(Stop::Broken)
-    }
-}
-
-fn is_number(word: &[u8]) -> bool {
-    let digits = |at: usize| run(word, at, |byte| byte.is_ascii_digit());
-    let whole = usize::from(byte(word, 0) == b'-');
-    let mut at = digits(whole);
-    if at == whole || (byte(word, whole) == b'0' && at > whole + 1) {
-        return false;
-    }
-    if byte(word, at) == b'.' {
-        let start = at + 1;
-        at = digits(start);
-        if at == start {
-            return false;
-        }
-    }
-    if matches!(byte(word, at), b'e' | b'E') {
-        let start = at + 1 + usize::from(matches!(byte(word, at + 1), b'-' | b'+'));
-        at = digits(start);
-        if at == start {
-            return false;
-        }
-    }
-    at == word.len()
-}
-
-/// Reads JSON and keeps nothing, however deep it is.
-struct Skip<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Skip<'_> {
-    fn next(&mut self) -> Result<u8, Stop> {
-        self.at = run(self.bytes, self.at, is_space);
-        self.bytes.get(self.at).copied().ok_or(Stop::Cut)
-    }
-
-    fn value(&mut self) -> Result<(), Stop> {
-        let mut objects = Vec::new();
-        loop {
-            match self.next()? {
-                open @ (b'{' | b'[') => {
-                    self.at += 1;
-                    objects.push(open == b'{');
-                    if !matches!(self.next()?, b'}' | b']') {
-                        self.key(open == b'{')?;
-                        continue;
-                    }
-                }
-                b'"' => self.string()?,
-                _ => self.at = scalar_end(self.bytes, self.at)?,
-            }
-            loop {
-                let Some(&object) = objects.last() else { return Ok(()) };
-                let found = self.next()?;
-                self.at += 1;
-                match found {
-                    b'}' if object => drop(objects.pop()),
-                    b']' if !object => drop(objects.pop()),
-                    b',' => {
-                        self.key(object)?;
-                        break;
-                    }
-                    _ => return Err(Stop::Broken),
-                }
-            }
-        }
-    }
-
-    fn key(&mut self, object: bool) -> Result<(), Stop> {
-        if !object {
-            return Ok(());
-        }
-        if self.next()? != b'"' {
-            return Err(Stop::Broken);
-        }
-        self.string()?;
-        if self.next()? != b':' {
-            return Err(Stop::Broken);
-        }
-        self.at += 1;
-        Ok(())
-    }
-
-    fn string(&mut self) -> Result<(), Stop> {
-        let (end, closed) = decode::string_end(self.bytes, self.at + 1);
-        self.at = end + 1;
-        if closed { Ok(()) } else { Err(Stop::Cut) }
-    }
 }

@@ -71,6 +71,7 @@ pub mod rules;
 mod scan;
 mod shapes;
 mod sink;
+mod skip;
 mod steps;
 mod tokens;
 mod view;
