@@ -46,14 +46,9 @@ fn is_option(word: &[u8]) -> bool {
     ends && plain && word.iter().skip(1).any(|byte| matches!(byte, b'=' | b'/'))
 }
 
-/// Whether only what a diff or a search puts before a line stands before `head`: `+`, `x.yml:7:`.
+/// Whether only the `+` that a diff puts before a line stands before `head`.
 pub(super) fn begins_line(bytes: &[u8], head: usize) -> bool {
-    let Some(mark) = head.checked_sub(1) else { return false };
-    match byte(bytes, mark) {
-        b'+' => matches!(before(bytes, mark), 0 | b'\n'),
-        b':' => before(bytes, mark).is_ascii_digit(),
-        _ => false,
-    }
+    head.checked_sub(1).is_some_and(|mark| byte(bytes, mark) == b'+' && matches!(before(bytes, mark), 0 | b'\n'))
 }
 
 /// What the variable of Terraform is called whose `default` is at `start`.

@@ -54,8 +54,8 @@ const NO_TOKENS: &[&str] = &[
 ];
 /// `…_password` is none after one of these: it says what to do, or whether.
 const NO_PASSWORDS: &[&str] = &[
-    "ask", "change", "check", "forgot", "generate", "get", "has", "hide", "invalid", "is", "missing", "no", "require",
-    "requires", "reset", "show", "toggle", "use", "validate", "verify", "wrong", "with", "without",
+    "ask", "change", "check", "existing", "forgot", "generate", "get", "has", "hide", "invalid", "is", "missing", "no",
+    "require", "requires", "reset", "show", "toggle", "use", "validate", "verify", "wrong", "with", "without",
 ];
 /// `…_pass` is secret after one of these; alone it may be one.
 const PASSES: &[&str] = &[
