@@ -132,35 +132,39 @@ impl Words {
 fn may_promise(name: &[u8]) -> bool {
     let lower = |at: usize| name.get(at).map_or(0, u8::to_ascii_lowercase);
     let (mut first, mut second) = (lower(0), lower(1));
-    (2..name.len()).any(|at| {
-        let third = lower(at);
-        let found = matches!(
-            [first, second, third],
-            [b'p', b'a', b's' | b't']
-                | [b'p', b'w', _]
-                | [b's', b'e', b'c' | b's']
-                | [b'c', b'r', b'e']
-                | [b'k', b'e', b'y']
-                | [b't', b'o', b'k']
-                | [b'a', b'u', b't']
-                | [b'c', b'o', b'o']
-                | [b'j', b'w', b't']
-                | [b'b', b'e', b'a']
-                | [b'p', b'h', b'r']
-                | [b'm', b'n', b'e']
-                | [b's', b'i', b'g']
-        );
-        (first, second) = (second, third);
-        found
-    })
+    name.len() < 3
+        || (2..name.len()).any(|at| {
+            let third = lower(at);
+            let found = matches!(
+                [first, second, third],
+                [b'p', b'a', b's' | b't']
+                    | [b'p', b'w', _]
+                    | [_, b'p', b'w']
+                    | [b'p', b's', b'k']
+                    | [b's', b'e', b'c' | b's']
+                    | [b'c', b'r', b'e']
+                    | [b'k', b'e', b'y']
+                    | [b't', b'o', b'k']
+                    | [b'a', b'u', b't']
+                    | [b'c', b'o', b'o']
+                    | [b'j', b'w', b't']
+                    | [b'b', b'e', b'a']
+                    | [b'p', b'h', b'r']
+                    | [b'm', b'n', b'e']
+                    | [b's', b'i', b'g']
+            );
+            (first, second) = (second, third);
+            found
+        })
 }
 
 /// What kind of secret the name promises.
 pub(super) fn kind(name: &[u8]) -> Option<Kind> {
     super::steps::look(name.len());
-    if !may_promise(name) {
-        return None;
-    }
+    if may_promise(name) { promised(name) } else { None }
+}
+
+fn promised(name: &[u8]) -> Option<Kind> {
     let words = Words::of(name);
     let mut count = words.count;
     while let Some(last) = count.checked_sub(1) {
@@ -213,6 +217,52 @@ fn ends_in(words: &Words, last: usize) -> Option<Kind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whatever_promises_something_is_looked_at() {
+        let words = [
+            "token",
+            "key",
+            "keys",
+            "pass",
+            "pw",
+            "requirepass",
+            "masterauth",
+            "storepass",
+            "keypass",
+            "psk",
+            "userpass",
+            "dbpass",
+            "smtppass",
+            "pgpass",
+            "ftppass",
+            "sshpass",
+            "phrase",
+            "word",
+            "authorization",
+            "auth",
+            "cookie",
+            "jwt",
+            "bearer",
+            "pat",
+            "mnemonic",
+            "sig",
+            "signature",
+        ];
+        let befores = ["", "seed", "recovery", "pass", "npm", "x", "github", "amz", "goog", "db", "api"];
+        let mut promises = 0;
+        for word in words.iter().chain(PASSWORDS).chain(PASSWORD_ENDS).chain(TOKEN_ENDS) {
+            for before in befores.iter().chain(KEYS).chain(PASSES) {
+                for name in
+                    [format!("{before}_{word}"), format!("{before}{word}2"), format!("{before}-{word}").to_uppercase()]
+                {
+                    promises += usize::from(promised(name.as_bytes()).is_some());
+                    assert_eq!(kind(name.as_bytes()), promised(name.as_bytes()), "{name}");
+                }
+            }
+        }
+        assert!(promises > 1000, "{promises}");
+    }
 
     #[test]
     fn names_of_secrets() {
