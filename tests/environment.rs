@@ -14,6 +14,7 @@ use std::process::{Command, Output, Stdio};
 
 use agy_stand_in::script::{Conversation, Script, Tool, Turn};
 use support::ledger::{assert_tools, flush, post, tool};
+use support::program::copy_program;
 use support::receiver::Receiver;
 use support::sandbox::{PROGRAM, Sandbox, eventually, feed};
 
@@ -37,9 +38,7 @@ fn folder_of(sandbox: &Sandbox, name: &str, user: u32, mode: u32) -> PathBuf {
     fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
     fs::set_permissions(sandbox.path(), fs::Permissions::from_mode(0o755)).unwrap();
     if !sandbox.path().join("program").exists() {
-        // Not by this process: another test's new process would hold the file open for writing until it is that program.
-        let copied = Command::new("cp").arg(PROGRAM).arg(sandbox.path().join("program")).status().unwrap();
-        assert!(copied.success());
+        copy_program(Path::new(PROGRAM), &sandbox.path().join("program"));
     }
     folder
 }

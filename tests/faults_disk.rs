@@ -16,6 +16,7 @@ use fi_hook_to_otlp::store::SCHEMA_VERSION;
 use support::confined::Confined;
 use support::ledger::{assert_tools, flush, post, tool};
 use support::lock::HeldLock;
+use support::program::copy_program;
 use support::receiver::Receiver;
 use support::sandbox::{PROGRAM, Sandbox, eventually, feed};
 
@@ -96,7 +97,7 @@ fn c13_a_forbidden_folder_changes_no_reply_and_is_named() {
     fs::create_dir(&state).unwrap();
     fs::set_permissions(sandbox.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = sandbox.path().join("program");
-    fs::copy(PROGRAM, &program).unwrap();
+    copy_program(PROGRAM.as_ref(), &program);
     for (mode, refused) in [(0o500, true), (0o000, true), (0o700, false)] {
         own(mode);
         let mut hook = Command::new(&program);

@@ -12,6 +12,7 @@ use std::process::{Command, Output};
 use agy_stand_in::hooks::HookFile;
 use serde_json::{Value, json};
 use support::agent::registration;
+use support::program::write_program;
 use support::sandbox::{PROGRAM, Sandbox, feed};
 
 const DEFAULT_WORD: &str = r#""$HOME/.local/bin/fi-hook-to-otlp""#;
@@ -226,7 +227,7 @@ fn a_vendored_program_is_registered_by_its_relative_path() {
     let sandbox = Sandbox::new();
     let own = sandbox.work().join(".agents/fi-hook-to-otlp/fi-hook-to-otlp");
     fs::create_dir_all(own.parent().unwrap()).unwrap();
-    fs::write(&own, "an older one").unwrap();
+    write_program(&own, "an older one");
     fs::set_permissions(&own, fs::Permissions::from_mode(0o755)).unwrap();
     expect(&sandbox, &["install", "--vendor"], 0);
     assert_eq!(written(&hooks_file(&sandbox)), expected(r#""./fi-hook-to-otlp/fi-hook-to-otlp""#));
@@ -285,11 +286,11 @@ fn a_program_that_cannot_be_run_is_not_registered() {
     fs::create_dir_all(&program).unwrap();
     refused(&["install"], "is not an executable file");
     fs::remove_dir(&program).unwrap();
-    fs::write(&program, "#!/bin/sh\necho something else\n").unwrap();
+    write_program(&program, "#!/bin/sh\necho something else\n");
     refused(&["install"], "is not an executable file");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     refused(&["install"], "does not answer as fi-hook-to-otlp does");
-    fs::write(&program, foreign_program()).unwrap();
+    write_program(&program, foreign_program());
     refused(&["install"], "does not run");
     fs::write(sandbox.work().join("file"), "").unwrap();
     refused(&["install", "file"], "is not a folder");
@@ -312,11 +313,11 @@ fn the_registered_commands_are_neutral_whatever_is_in_the_programs_place() {
     assert_commands(&sandbox, &hooks_file(&sandbox), true);
     fs::remove_file(&program).unwrap();
     assert_commands(&sandbox, &hooks_file(&sandbox), false);
-    fs::write(&program, fs::read(PROGRAM).unwrap().get(..4096).unwrap()).unwrap();
+    write_program(&program, fs::read(PROGRAM).unwrap().get(..4096).unwrap());
     assert_commands(&sandbox, &hooks_file(&sandbox), false);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     assert_commands(&sandbox, &hooks_file(&sandbox), false);
-    fs::write(&program, foreign_program()).unwrap();
+    write_program(&program, foreign_program());
     assert_commands(&sandbox, &hooks_file(&sandbox), false);
     fs::write(&program, "#!/bin/sh\nkill -9 $$\n").unwrap();
     assert_commands(&sandbox, &hooks_file(&sandbox), false);

@@ -12,6 +12,7 @@ use std::process::{Command, Output};
 use agy_stand_in::hooks::HookFile;
 use agy_stand_in::report::ToolResult;
 use agy_stand_in::script::{Conversation, Script, Tool, Turn};
+use support::program::{copy_program, write_program};
 use support::receiver::Receiver;
 use support::sandbox::{PROGRAM, Sandbox};
 
@@ -72,7 +73,7 @@ fn paths_may_be_odd_and_flags_are_passed_on() {
     let project = odd.join("project");
     fs::create_dir_all(&project).unwrap();
     let given = odd.join("given program");
-    fs::copy(PROGRAM, &given).unwrap();
+    copy_program(PROGRAM.as_ref(), &given);
     fs::set_permissions(&given, fs::Permissions::from_mode(0o644)).unwrap();
     let bin = odd.join("bin");
     let mut command = installer(
@@ -155,7 +156,7 @@ impl Workshop {
             fs::create_dir_all(folder).unwrap();
         }
         let script = tree.join("installer/install.sh");
-        fs::copy(SCRIPT, &script).unwrap();
+        copy_program(SCRIPT.as_ref(), &script);
         for tool in ["cat", "chmod", "cp", "dirname", "mkdir", "mv", "rm", "sed", "sh", "env"] {
             let found = ["/usr/bin", "/bin"].map(|folder| Path::new(folder).join(tool));
             symlink(found.iter().find(|path| path.exists()).unwrap(), tools.join(tool)).unwrap();
@@ -193,7 +194,7 @@ impl Workshop {
 
     fn tool(&self, name: &str, text: &str) {
         let path = self.tools.join(name);
-        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        write_program(&path, format!("#!/bin/sh\n{text}\n"));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 

@@ -10,6 +10,7 @@ use std::process::Command;
 
 use super::pages::{self, Page};
 use super::support::agent::agy_program;
+use super::support::program::write_program;
 use super::support::receiver::Receiver;
 use super::support::sandbox::{PROGRAM, Sandbox};
 
@@ -88,7 +89,7 @@ impl World {
                 self.copy(&name);
             } else {
                 let target = self.checkout().join(&name);
-                fs::write(&target, self.here(&fs::read_to_string(entry.path()).unwrap())).unwrap();
+                write_program(&target, self.here(&fs::read_to_string(entry.path()).unwrap()));
                 fs::set_permissions(&target, entry.metadata().unwrap().permissions()).unwrap();
             }
         }
@@ -102,7 +103,7 @@ impl World {
 
     fn tool(&self, name: &str, text: &str) {
         let path = self.bin().join(name);
-        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        write_program(&path, format!("#!/bin/sh\n{text}\n"));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 

@@ -18,6 +18,7 @@ pub(crate) mod crafted;
 pub(crate) mod future_agi;
 pub(crate) mod ledger;
 pub(crate) mod lock;
+pub(crate) mod program;
 pub(crate) mod proxy;
 pub(crate) mod receiver;
 pub(crate) mod reply;
