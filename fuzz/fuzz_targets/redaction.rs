@@ -27,13 +27,14 @@ fuzz_target!(|bytes: &[u8]| {
     }
     // Between words, as a string of an argument, whatever stands around it.
     let around = String::from_utf8_lossy(bytes);
-    // The fuzzer learns what it is compared with.
-    if around.contains(&PLANTED[4..14]) {
-        return;
-    }
     let middle = around.floor_char_boundary(around.len() / 2);
     let (head, tail) = around.split_at(middle);
-    let planted = serde_json::json!({ "a": format!("{head} {PLANTED} {tail}") }).to_string();
-    let text = check(planted.into_bytes(), true, Shape::Json);
-    assert!(!text.as_str().contains(&PLANTED[4..14]), "{}", text.as_str());
+    let around = |secret: &str| serde_json::json!({ "a": format!("{head} {secret} {tail}") }).to_string().into_bytes();
+    let piece = &PLANTED[4..14];
+    // The fuzzer learns what it is compared with, and says it itself.
+    if check(around(""), true, Shape::Json).as_str().contains(piece) {
+        return;
+    }
+    let text = check(around(PLANTED), true, Shape::Json);
+    assert!(!text.as_str().contains(piece), "{}", text.as_str());
 });
