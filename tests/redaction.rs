@@ -163,6 +163,13 @@ fn what_stands_beside_a_secret_stays() {
             "curl -H 'Authorization: Bearer [REDACTED]' https://x.example",
         ),
         ("export DB_PASSWORD=hunter2 && make", "export DB_PASSWORD=[REDACTED] && make"),
+        ("docker login -p hunter2 && docker run -p 80:80 x", "docker login -p [REDACTED] && docker run -p 80:80 x"),
+        ("echo hunter2 | sudo -S ls | head", "echo [REDACTED] | sudo -S ls | head"),
+        ("kind: Secret\ndata:\n  a: YWJj\ntype: Opaque", "kind: Secret\ndata:\n  a: [REDACTED]\ntype: Opaque"),
+        (
+            "data:\n  a: YWJj\nkind: Secret\n---\ndata:\n  a: b",
+            "data:\n  a: [REDACTED]\nkind: Secret\n---\ndata:\n  a: b",
+        ),
         ("postgres://app:hunter2@db/app", "postgres://app:[REDACTED]@db/app"),
         ("password: hunter2 # ours\nuser: app", "password: [REDACTED] # ours\nuser: app"),
         ("cat /home/jdoe/a.txt /Users/Shared/b", "cat /home/<user>/a.txt /Users/Shared/b"),

@@ -59,12 +59,17 @@ pub(super) fn assigned(bytes: &[u8], at: usize, open: bool) -> Option<Secret> {
     }
     let start = run(bytes, after, is_blank);
     // `grep "password:" x`: nothing is given. `${NAME:?…}` is a message.
-    if name.outer == Some(byte(bytes, after)) && name.is_bare(bytes)
+    if name.ends_string(bytes, after)
         || separator == b":" && byte(bytes, after) == b'?' && before(bytes, name.start) == b'{'
     {
         return None;
     }
     let tight = start == after && name.end == at;
+    // `PASSWORD :'name'`, a variable of psql.
+    let quoted = name.end < at && is_quote(byte(bytes, name.end)) || byte(bytes, name.end) == b'\\';
+    if separator == b":" && start == after && name.end < at && !quoted {
+        return None;
+    }
     if byte(bytes, at) == b':' {
         if let Some(secret) = block(bytes, &name, start) {
             return Some(secret);
@@ -81,7 +86,7 @@ pub(super) fn assigned(bytes: &[u8], at: usize, open: bool) -> Option<Secret> {
 
 impl Name {
     fn before(bytes: &[u8], at: usize) -> Option<Self> {
-        let mut end = run_back(bytes, at, 8, is_blank);
+        let mut end = run_back(bytes, at, 48, is_blank);
         if before(bytes, end) == b']' {
             end -= 1;
         }
@@ -89,11 +94,15 @@ impl Name {
             end = run_back(bytes, end - 1, 64, |byte| byte == b'\\');
         }
         let start = run_back(bytes, end, names::MOST, |byte| is_word(byte) || matches!(byte, b'-' | b'.'));
-        let kind = names::kind(part(bytes, start, end)).or_else(|| paired(bytes, start, end))?;
+        let own = names::kind(part(bytes, start, end));
+        let kind = own.or_else(|| paired(bytes, start, end))?;
         let quoted = is_quote(before(bytes, start)) && is_quote(byte(bytes, end)) || byte(bytes, end) == b'\\';
         let head = run_back(bytes, start - usize::from(quoted && is_quote(before(bytes, start))), 64, is_blank);
-        let outer = Some(before(bytes, head)).filter(|&byte| is_quote(byte));
+        // What a command printed may stand in a string that began before it.
+        let outer = if context::is_numbered(bytes, head) { b'"' } else { before(bytes, head) };
+        let outer = Some(outer).filter(|&byte| is_quote(byte));
         let first = outer.is_some()
+            || own.is_none()
             || matches!(before(bytes, head), 0 | b'\n' | b'-' | b'|')
             || context::begins_line(bytes, head);
         let small = part(bytes, start, end).iter().any(u8::is_ascii_lowercase);
@@ -125,9 +134,14 @@ impl Name {
         }
     }
 
-    /// Whether it has no quotes of its own.
-    fn is_bare(&self, bytes: &[u8]) -> bool {
-        is_quote(before(bytes, self.start)) && !is_quote(byte(bytes, self.end)) && byte(bytes, self.end) != b'\\'
+    /// Whether the string that begins with it ends after the separator.
+    fn ends_string(&self, bytes: &[u8], after: usize) -> bool {
+        let bare =
+            is_quote(before(bytes, self.start)) && !is_quote(byte(bytes, self.end)) && byte(bytes, self.end) != b'\\';
+        let Some(open) = self.start.checked_sub(1).filter(|_| bare) else { return false };
+        let level = open - run_back(bytes, open, 64, |byte| byte == b'\\');
+        let quote = run(bytes, after, |byte| byte == b'\\');
+        self.outer == Some(byte(bytes, quote)) && quote - after == level
     }
 
     fn secret(&self, start: usize, end: usize) -> Option<Secret> {
@@ -139,6 +153,9 @@ impl Name {
 fn paired(bytes: &[u8], start: usize, end: usize) -> Option<Kind> {
     if part(bytes, start, end) == b"default" {
         return context::variable(bytes, start);
+    }
+    if part(bytes, start, end) == b"string" {
+        return context::property(bytes, start);
     }
     if !part(bytes, start, end).eq_ignore_ascii_case(b"value") {
         return None;
@@ -210,6 +227,10 @@ fn value_at(bytes: &[u8], name: &Name, at: usize, place: Place, open: bool) -> O
             return None;
         }
         let (inner, end) = string(bytes, start + level, level, open);
+        // `grep 'password:' x`: the string does not begin there, it ends.
+        if is_blank(byte(bytes, inner)) && byte(bytes, end + level) != quote && !open {
+            return None;
+        }
         // A shell takes strings that touch for one.
         let end = if place == Place::Shell && is_quote(byte(bytes, end + 1)) {
             shell_end(bytes, end + 1, |_| true)

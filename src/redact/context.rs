@@ -51,6 +51,15 @@ pub(super) fn begins_line(bytes: &[u8], head: usize) -> bool {
     head.checked_sub(1).is_some_and(|mark| byte(bytes, mark) == b'+' && matches!(before(bytes, mark), 0 | b'\n'))
 }
 
+/// Whether the number that `grep` puts before a line stands before `head`.
+pub(super) fn is_numbered(bytes: &[u8], head: usize) -> bool {
+    if before(bytes, head) != b':' {
+        return false;
+    }
+    let number = run_back(bytes, head - 1, 8, |byte| byte.is_ascii_digit());
+    number + 1 < head && matches!(before(bytes, number), 0 | b'\n' | b':')
+}
+
 /// What the variable of Terraform is called whose `default` is at `start`.
 pub(super) fn variable(bytes: &[u8], start: usize) -> Option<Kind> {
     const WORD: &[u8] = b"variable \"";
@@ -58,6 +67,15 @@ pub(super) fn variable(bytes: &[u8], start: usize) -> Option<Kind> {
     let place = part(bytes, block, start).windows(WORD.len()).rposition(|word| word == WORD)?;
     let name = block + place + WORD.len();
     names::kind(part(bytes, name, run(part(bytes, 0, name + names::MOST), name, |byte| is_word(byte) || byte == b'-')))
+}
+
+/// What the key of a property list promises that stands before the `<string>` whose name is at `start`.
+pub(super) fn property(bytes: &[u8], start: usize) -> Option<Kind> {
+    const END: &[u8] = b"</key>";
+    let key_end = run_back(bytes, start.checked_sub(1)?, 64, is_space).checked_sub(END.len())?;
+    let key = run_back(bytes, key_end, names::MOST, |byte| is_word(byte) || matches!(byte, b'-' | b'.'));
+    let is_key = part(bytes, key_end, key_end + END.len()) == END && before(bytes, key) == b'>';
+    if is_key { names::kind(part(bytes, key, key_end)) } else { None }
 }
 
 /// Whether the name is the last attribute of an element: `<property name="password">`.
@@ -90,8 +108,15 @@ pub(super) fn joined(bytes: &[u8], end: usize, level: usize) -> usize {
     last
 }
 
-/// What stands before an escaped end of a line.
+/// What stands before an escaped end of a line, or before the end of a string that began before all this.
 pub(super) fn first_line(value: &[u8]) -> &[u8] {
-    let end = value.windows(2).position(|two| matches!(two, [b'\\', b'n' | b'r' | b'\\']));
+    let ends = |two: &[u8]| matches!(two, [b'\\', b'n' | b'r' | b'\\' | b'"'] | [b'"', b' ' | b',' | b'}' | b']']);
+    let end = value.windows(2).position(ends);
     end.and_then(|end| value.get(..end)).unwrap_or(value)
+}
+
+/// `name=value; …`
+pub(super) fn is_cookie(value: &[u8]) -> bool {
+    let equals = run(value, 0, |byte| is_word(byte) || byte == b'-');
+    equals > 0 && byte(value, equals) == b'=' && byte(value, equals + 1).is_ascii_alphanumeric()
 }

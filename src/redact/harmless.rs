@@ -2,6 +2,7 @@
 //! plain word where code has its variables. May not be generous: what it does not know is a secret.
 
 use super::bytes::{byte, is_space, is_word, part, run};
+use super::context;
 use super::names::{self, Kind};
 use super::steps::look;
 
@@ -48,6 +49,7 @@ pub(super) fn harmless(value: &[u8], kind: Kind, place: Place) -> bool {
         return false;
     }
     let value = value.trim_ascii();
+    let place = if kind == Kind::Cookie && context::is_cookie(value) { Place::Quoted } else { place };
     let bare = value.trim_ascii_end().strip_suffix(b"?").or_else(|| value.strip_suffix(b"!")).unwrap_or(value);
     is_mask(value)
         || is_example(value)
@@ -69,10 +71,13 @@ pub(super) fn harmless(value: &[u8], kind: Kind, place: Place) -> bool {
         }
 }
 
-/// `your_key`, `YOUR-TOKEN-HERE`, `required|string`.
+/// `your_key`, `YOUR-TOKEN-HERE`, `required|string`, `sk-...`, `.*/`.
 fn is_example(value: &[u8]) -> bool {
     let your = part(value, 0, 4).eq_ignore_ascii_case(b"your") && matches!(byte(value, 4), b'_' | b'-' | b' ');
-    your && !value.iter().any(u8::is_ascii_digit) || value.starts_with(b"required|")
+    your && !value.iter().any(u8::is_ascii_digit)
+        || value.starts_with(b"required|")
+        || value.len() < 12 && value.ends_with(b"...") && value.iter().filter(|byte| **byte == b'.').count() == 3
+        || value.starts_with(b".*") && !byte(value, 2).is_ascii_alphanumeric()
 }
 
 fn is_word_of(value: &[u8], words: &[&str]) -> bool {

@@ -3,8 +3,9 @@
 
 use super::bytes::{byte, is_space, part, run};
 use super::decode;
-use super::flags::Commands;
+use super::flags;
 use super::harmless::is_reference;
+use super::line::Commands;
 use super::names::{self, Kind};
 use super::scan::{Around, Hit, Rules, scan};
 use super::sink::{Form, Sink};
@@ -210,10 +211,11 @@ impl Walk<'_> {
             if self.peek()? == b'"' {
                 let next = self.text();
                 let kind = names::kind(last.as_bytes()).filter(|_| last.starts_with("--") && !next.starts_with('-'));
-                let kind = kind.or(commands.takes(&last, &next).then_some(Kind::Password));
+                let kind = kind.or(flags::takes(commands.of_list(), &last, &next).then_some(Kind::Password));
                 let promise = kind.filter(|_| inside == Promise::None).map_or(inside, Promise::Secret);
-                last = self.string(promise)?;
-                commands.note(last.as_bytes(), 0);
+                let word = self.string(promise)?;
+                commands.element(&last, &word);
+                last = word;
             } else {
                 self.value(depth + 1, inside)?;
                 last.clear();

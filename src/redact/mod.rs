@@ -57,14 +57,18 @@
 mod account;
 mod assign;
 mod bytes;
+mod commands;
 mod content;
 mod context;
 mod decode;
 mod digest;
 mod double;
 mod flags;
+mod given;
 mod harmless;
 mod json;
+mod line;
+mod manifest;
 mod names;
 mod pass;
 pub mod rules;

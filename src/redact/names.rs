@@ -152,6 +152,7 @@ fn may_promise(name: &[u8]) -> bool {
                     | [b'p', b'h', b'r']
                     | [b'm', b'n', b'e']
                     | [b's', b'i', b'g']
+                    | [b'r', b'c', b'o' | b'f']
             );
             (first, second) = (second, third);
             found
@@ -205,6 +206,7 @@ fn ends_in(words: &Words, last: usize) -> Option<Kind> {
             Some(Kind::Token)
         }
         "cookie" => Some(Kind::Cookie),
+        "dockerconfigjson" | "dockercfg" => Some(Kind::Token),
         "jwt" => Some(Kind::Token),
         "bearer" if !before.is_empty() => Some(Kind::Token),
         "pat" if matches!(before, "github" | "gitlab" | "gh" | "azure" | "ado" | "devops") => Some(Kind::Token),
@@ -248,6 +250,8 @@ mod tests {
             "mnemonic",
             "sig",
             "signature",
+            "dockerconfigjson",
+            "dockercfg",
         ];
         let befores = ["", "seed", "recovery", "pass", "npm", "x", "github", "amz", "goog", "db", "api"];
         let mut promises = 0;

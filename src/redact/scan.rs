@@ -4,12 +4,15 @@
 use super::account::account;
 use super::assign::{argument, assigned};
 use super::bytes::{byte, part};
-use super::flags::{Commands, netrc};
+use super::flags::{self, Found};
+use super::given;
+use super::line::Commands;
+use super::manifest::Manifest;
 use super::names::Kind;
 use super::rules::{self, RULES};
 use super::shapes::{Ahead, address, dsn, private_key, scheme};
 use super::steps::look;
-use super::tokens::{self, AROUND, BEGINS};
+use super::tokens::{self, AROUND, BEGINS, COMMAND};
 use super::view::View;
 
 /// Rules that are no line of the table, because they depend on what stands around a secret.
@@ -139,11 +142,13 @@ struct Scan<'a> {
     open: bool,
     ahead: Ahead,
     commands: Commands,
+    manifest: Manifest,
 }
 
 impl<'a> Scan<'a> {
     fn new(bytes: &'a [u8], open: bool) -> Self {
-        Self { bytes, open, ahead: Ahead::default(), commands: Commands::default() }
+        let (ahead, commands, manifest) = (Ahead::default(), Commands::default(), Manifest::default());
+        Self { bytes, open, ahead, commands, manifest }
     }
 
     fn run(mut self, mut found: impl FnMut(Hit)) {
@@ -156,7 +161,7 @@ impl<'a> Scan<'a> {
                 continue;
             }
             let shape = if begins & !AROUND == 0 { None } else { self.shape(at, begins & !AROUND) };
-            let hit = shape.or_else(|| if begins & AROUND == 0 { None } else { self.around(at) });
+            let hit = shape.or_else(|| if begins & AROUND == 0 { None } else { self.around(at, begins) });
             at = match hit {
                 Some(hit) if hit.start < hit.end => {
                     found(hit);
@@ -165,44 +170,67 @@ impl<'a> Scan<'a> {
                 _ => at + 1,
             };
         }
+        let unheard = if self.open { self.commands.unheard(self.bytes) } else { None };
+        if let Some((start, end)) = unheard.and_then(|(start, pipe)| flags::said(self.bytes, start, pipe)) {
+            found(Hit { start, end, rules: Rules::around(Around::CutOff) });
+        }
     }
 
     fn shape(&self, at: usize, candidates: u64) -> Option<Hit> {
         tokens::find(self.bytes, at, candidates).map(|(start, end, rule)| Hit { start, end, rules: Rules::shape(rule) })
     }
 
-    fn around(&mut self, at: usize) -> Option<Hit> {
+    fn around(&mut self, at: usize, begins: u64) -> Option<Hit> {
         let (bytes, open) = (self.bytes, self.open);
-        let hit = |rule: Around| move |(start, end)| Hit { start, end, rules: Rules::around(rule) };
-        match byte(bytes, at) {
-            b'=' | b'>' => self.named(at),
-            b',' => argument(bytes, at, open).map(|secret| hit(Around::of(secret.kind))((secret.start, secret.end))),
+        let found = match byte(bytes, at) {
+            b'=' => self.named(at).or_else(|| flag(flags::pair(&mut self.commands, bytes, at, open))),
+            b'>' => self.named(at),
+            b',' => argument(bytes, at, open).map(|secret| (Around::of(secret.kind), (secret.start, secret.end))),
             b':' => {
-                let ahead = &mut self.ahead;
-                address(bytes, at, ahead).map(hit(Around::UrlPassword)).or_else(|| self.named(at))
+                let address = address(bytes, at, &mut self.ahead).map(|found| (Around::UrlPassword, found));
+                address.or_else(|| self.named(at)).or_else(|| name(self.manifest.value(bytes, at)))
             }
-            b'-' if part(bytes, at, at + 3) == b"---" => private_key(bytes, at, open).map(hit(Around::PrivateKey)),
-            b'-' if byte(bytes, at + 1) == b'-' => {
-                self.commands.long(bytes, at, open).map(|(rule, found)| hit(rule)(found))
+            b'-' if part(bytes, at, at + 3) == b"---" => {
+                self.manifest.end();
+                private_key(bytes, at, open).map(|found| (Around::PrivateKey, found))
             }
-            b'/' | b'\\' => account(bytes, at).map(hit(Around::AccountName)),
-            b'@' => dsn(bytes, at).map(hit(Around::UrlPassword)),
-            b'b' | b'B' => scheme(bytes, at).map(hit(Around::Authorization)),
-            b' ' if byte(bytes, at + 1) == b'-' => self.commands.short(bytes, at, open).map(hit(Around::CommandFlag)),
-            b'p' | b'P' => {
-                self.commands.note(bytes, at);
-                netrc(bytes, at, open).map(hit(Around::CommandFlag))
-            }
-            b'c' | b'C' | b'h' | b'H' | b'm' | b'M' | b'l' | b'L' | b's' | b'S' | b'd' | b'D' | b'r' | b'R' => {
-                self.commands.note(bytes, at);
-                None
-            }
+            b'-' if byte(bytes, at + 1) == b'-' => flags::long(&mut self.commands, bytes, at, open),
+            b' ' => flag(flags::short(&mut self.commands, bytes, at, open)),
+            b'/' | b'\\' => account(bytes, at).map(|found| (Around::AccountName, found)),
+            b'@' => dsn(bytes, at).map(|found| (Around::UrlPassword, found)),
+            b'(' => name(given::called(bytes, at, open)),
+            b'|' | b'?' => name(given::fallback(bytes, at, open)),
+            b'<' => flag(flags::here(&mut self.commands, bytes, at, open)),
+            b'b' | b'B' => scheme(bytes, at).map(|found| (Around::Authorization, found)),
+            b'p' | b'P' | b'a' | b'A' => flag(flags::spoken(&mut self.commands, bytes, at, open)),
             _ => None,
-        }
+        };
+        let found = found.or_else(|| if begins & COMMAND == 0 { None } else { flag(self.command(at)) });
+        found.map(|(rule, (start, end))| Hit { start, end, rules: Rules::around(rule) })
     }
 
-    fn named(&self, at: usize) -> Option<Hit> {
-        let secret = assigned(self.bytes, at, self.open)?;
-        Some(Hit { start: secret.start, end: secret.end, rules: Rules::around(Around::of(secret.kind)) })
+    /// What the command that begins there is told at once, or was told by an `echo`.
+    fn command(&mut self, at: usize) -> Found {
+        let (bytes, open) = (self.bytes, self.open);
+        let command = self.commands.note(bytes, at)?;
+        if command.takes.input
+            && let Some((start, pipe)) = self.commands.said(bytes, at)
+        {
+            return flags::said(bytes, start, pipe);
+        }
+        given::after(command, bytes, at, open)
     }
+
+    fn named(&self, at: usize) -> Option<(Around, (usize, usize))> {
+        let secret = assigned(self.bytes, at, self.open)?;
+        Some((Around::of(secret.kind), (secret.start, secret.end)))
+    }
+}
+
+fn flag(found: Found) -> Option<(Around, (usize, usize))> {
+    found.map(|found| (Around::CommandFlag, found))
+}
+
+fn name(found: Found) -> Option<(Around, (usize, usize))> {
+    found.map(|found| (Around::SecretName, found))
 }

@@ -46,7 +46,9 @@ const HOSTILE: &[&str] = &[
     "machine password ", "{", "[", "{\"a\":", "[[\"", "{\"password\":[", "\u{e9}", "\u{1f600}", "\u{200b}", "Q~",
     "-us1", "0:AA", "1234567890:AA", ".atlasv1.", "SK0", "pat", "Private-Lines: 1\n", "hooks.slack.com/", "a.b.c(",
     "Authorization: ", "Cookie: ", "Authorization: Bearer ", "token = a.", "token = a || ", "aA1", "\t", "\n", " ",
-    "\0",
+    "\0", "curl a", "curl ;", "curl -u ", "curl \"'", "echo a|", "echo a | sudo -S ", "sudo -S <<< a ", "echo ", "curl --value ", "data:\n",
+    "\ndata:\n", "kind: Secret\ndata:\n  a: b\n", "kind: Secret\n", "password 'a", "set A_TOKEN ", "A_TOKEN || ", "a||", "(\"", "auth=(\"a\", \"",
+    "setpassword(\"", "htpasswd -b a ", "vault kv put a=", "usermod useradd ",
 ];
 
 #[test]

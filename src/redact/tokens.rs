@@ -9,6 +9,7 @@ use regex_automata::dfa::sparse::DFA;
 use regex_automata::{Anchored, Input};
 
 use super::bytes::{before, byte, is_word, part, run, run_back};
+use super::commands::COMMANDS;
 use super::rules::{Lead, RULES, Rule};
 use super::steps::look;
 
@@ -25,22 +26,29 @@ pub(super) struct Begins([[u64; 256]; 3]);
 /// The rules' prefixes, and what the readers of what stands around a secret begin with.
 pub(super) static BEGINS: Begins = Begins::new();
 
-/// The bits of [`READERS`].
-pub(super) const AROUND: u64 = !0 << (64 - READERS.len());
+/// The bits of [`READERS`], and [`COMMAND`].
+pub(super) const AROUND: u64 = !0 << (63 - READERS.len());
 
-/// What readers begin with, as the bytes at each of three places; none is any byte. They take the highest bits.
-const READERS: [[&[u8]; 3]; 6] = [
+/// The bit of commands.
+pub(super) const COMMAND: u64 = 1 << 63;
+
+/// What readers begin with, as the bytes at each of three places; none is any byte. They take the highest bits but one.
+const READERS: [[&[u8]; 3]; 8] = [
     // Assignments, addresses, elements, arguments.
     [b"=:>,", b"", b""],
     // Flags, private keys.
     [b"- ", b"-", b""],
+    // Calls.
+    [b"(", b"\"'\\ ", b""],
+    // Fallbacks, what is read.
+    [b"|?<", b"|?<", b""],
     // Accounts.
     [b"/\\", b"/\\hHuU", b"/\\hHuUoOsS"],
     [b"@", b"tu", b"cn"],
-    // Bearer, basic, password, podman.
-    [b"bBpP", b"eEaAo", b"aAsSd"],
-    // Commands.
-    [b"cChHmMlLsSdDrR", b"uUtTyYaAoOdDsSeE", b"rRtTsSnNaAhHcCdD"],
+    // Bearer, basic.
+    [b"bB", b"eEaA", b"aAsS"],
+    // Password, auth.
+    [b"pPaA", b"aAuU", b"sStT"],
 ];
 
 impl Begins {
@@ -67,10 +75,20 @@ impl Begins {
         while reader < READERS.len() {
             let mut place = 0;
             while place < 3 {
-                begins.add(place, READERS[reader][place], 1 << (63 - reader));
+                begins.add(place, READERS[reader][place], 1 << (62 - reader));
                 place += 1;
             }
             reader += 1;
+        }
+        let mut command = 0;
+        while command < COMMANDS.len() {
+            let mut place = 0;
+            while place < 3 {
+                let letter = COMMANDS[command].letter(place);
+                begins.add(place, &[letter.to_ascii_lowercase(), letter.to_ascii_uppercase()], COMMAND);
+                place += 1;
+            }
+            command += 1;
         }
         begins
     }
@@ -174,7 +192,7 @@ mod tests {
     #[test]
     fn every_automaton_can_be_read() {
         assert_eq!(AUTOMATA.len(), RULES.len());
-        assert!(RULES.len() + READERS.len() <= 64, "a bit each");
+        assert!(RULES.len() + READERS.len() < 64, "a bit each, and one for commands");
         for (bytes, rule) in AUTOMATA.iter().zip(RULES) {
             assert!(DFA::from_bytes(bytes).is_ok(), "{}", rule.name);
         }

@@ -40,6 +40,7 @@ impl View {
         match byte(text, end) {
             b'\n' => return after,
             b'\r' if byte(text, after) == b'\n' => return after + 1,
+            b'n' if is_continuation(end - at) => {}
             b'n' => self.bytes.push(b'\n'),
             b'r' => self.bytes.push(b'\r'),
             b't' => self.bytes.push(b'\t'),
@@ -95,6 +96,12 @@ impl View {
     }
 }
 
+/// Whether so many backslashes before an `n` are a line continuation in strings in strings: each encoding makes two of one,
+/// and one begins the end of the line.
+const fn is_continuation(marks: usize) -> bool {
+    marks.is_multiple_of(3) && (marks / 3).is_power_of_two()
+}
+
 /// The character of a pair whose first half was read, and where it ends.
 pub(super) fn second_half(text: &[u8], at: usize, first: u32) -> (Option<char>, usize) {
     let mark = run(text, at, |byte| byte == b'\\');
@@ -130,6 +137,7 @@ mod tests {
             (r"C:\Users\x C:\\Users", r"C:\Users\x C:\Users"),
             (r"\x41\u{42}\xzz", r"AB\xzz"),
             (r"a\nb\tc\", "a\nb\tc\\"),
+            (r"a \\\n b \\\\\\n c \\n d", "a  b  c \n d"),
         ] {
             assert_eq!(String::from_utf8(View::folded(text.as_bytes()).unwrap().bytes).unwrap(), read, "{text}");
         }

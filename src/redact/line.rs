@@ -1,0 +1,162 @@
+//! Follows the command line a text may be: which commands are being told something at a place of it. May not read a secret,
+//! which is `flags` and `given`; decided in `docs/adr/0040-redaction-engine.md`.
+
+use super::bytes::{before, byte, is_blank, is_quote, is_space, is_word, part, run, run_back};
+use super::commands::{self, Command, LONGEST, NOTHING, Next, Takes};
+use super::steps::look;
+
+/// What of the commands before a place is still being told.
+#[derive(Debug)]
+pub(super) struct Commands {
+    known: Takes,
+    /// Up to where the end of the command was looked for.
+    at: usize,
+    /// The quote that is open there, and how many backslashes it has.
+    quote: Option<(u8, usize)>,
+    /// The quote that stood before the first command, and so ends it.
+    outer: Option<(u8, usize)>,
+    /// What an `echo` says, and where its pipe begins.
+    said: Option<(usize, Option<usize>)>,
+}
+
+impl Default for Commands {
+    fn default() -> Self {
+        Self { known: NOTHING, at: 0, quote: None, outer: None, said: None }
+    }
+}
+
+impl Commands {
+    /// What is known of the command that is being told something at `at`.
+    pub(super) fn known(&mut self, bytes: &[u8], at: usize) -> Takes {
+        self.advance(bytes, at);
+        self.known
+    }
+
+    /// What an `echo` says whose pipe leads to `at`, as far as its begin and its pipe.
+    pub(super) fn said(&mut self, bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+        self.advance(bytes, at);
+        let (start, pipe) = self.said?;
+        Some((start, pipe?))
+    }
+
+    /// What the last `echo` of a text says, as far as its begin and its pipe or the end, if what follows may be read by a
+    /// command that is not seen: the text was cut.
+    pub(super) fn unheard(&mut self, bytes: &[u8]) -> Option<(usize, usize)> {
+        self.advance(bytes, bytes.len());
+        let (start, pipe) = self.said?;
+        Some((start, pipe.unwrap_or(bytes.len())))
+    }
+
+    /// Notes the command that stands there, if one does, and says what follows it.
+    pub(super) fn note(&mut self, bytes: &[u8], at: usize) -> Option<&'static Command> {
+        if is_word(before(bytes, at)) || before(bytes, at) == b'-' {
+            return None;
+        }
+        let found = commands::at(bytes, at).filter(|_| !is_package(bytes, at))?;
+        self.begin(bytes, at);
+        self.known = self.known.and(found.takes);
+        if found.takes.next == Next::Said {
+            self.said = Some((run(bytes, at + found.begin().len(), is_blank), None));
+        }
+        Some(found)
+    }
+
+    /// Notes words of a list of arguments, which are one command.
+    pub(super) fn element(&mut self, before: &str, word: &str) {
+        if before.len().max(word.len()) > LONGEST {
+            return;
+        }
+        for words in [format!("{before} {word} "), format!("{word} ")] {
+            let mut one = Self::default();
+            if one.note(words.as_bytes(), 0).is_some() {
+                self.known = self.known.and(one.known);
+            }
+        }
+    }
+
+    /// What is known of a list of arguments.
+    pub(super) const fn of_list(&self) -> Takes {
+        self.known
+    }
+
+    fn begin(&mut self, bytes: &[u8], at: usize) {
+        self.advance(bytes, at);
+        if self.known == NOTHING {
+            self.quote = None;
+            self.outer = quote(bytes, at.wrapping_sub(1));
+        }
+        self.at = at;
+    }
+
+    /// Forgets what ends before `to`: at `;`, `&&`, `|` and the end of a line, outside of quotes.
+    fn advance(&mut self, bytes: &[u8], to: usize) {
+        if self.known == NOTHING && self.said.is_none() {
+            self.at = to;
+            return;
+        }
+        look(to.saturating_sub(self.at));
+        for at in self.at..to {
+            let found = byte(bytes, at);
+            if is_quote(found) {
+                self.mark(bytes, at);
+            } else if self.quote.is_none() && ends(bytes, at, found) {
+                self.end(found == b'|' && byte(bytes, at + 1) != b'|', at);
+            }
+        }
+        self.at = self.at.max(to);
+    }
+
+    /// Opens or closes a string.
+    fn mark(&mut self, bytes: &[u8], at: usize) {
+        let found = quote(bytes, at);
+        if self.quote.is_some() {
+            if self.quote == found {
+                self.quote = None;
+            }
+            return;
+        }
+        let letter = is_word(before(bytes, at)) && is_word(byte(bytes, at + 1));
+        let outer = self.outer.is_some() && self.outer == found;
+        // `["curl", "-u", …]`: it ends a word alone.
+        let list = outer && byte(bytes, run(bytes, at + 1, is_space).min(at + 3)) == b',';
+        if list {
+            self.outer = None;
+        } else if outer {
+            self.end(false, at);
+        } else if !letter || found.is_some_and(|(byte, _)| byte != b'\'') {
+            self.quote = found;
+        }
+    }
+
+    fn end(&mut self, pipe: bool, at: usize) {
+        let said = self.said.filter(|_| pipe).map(|(start, first)| (start, first.or(Some(at))));
+        *self = Self { at: self.at, said, ..Self::default() };
+    }
+}
+
+/// The quote there, and the backslashes before it.
+fn quote(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
+    let found = byte(bytes, at);
+    is_quote(found).then(|| (found, at - run_back(bytes, at, 64, |byte| byte == b'\\')))
+}
+
+/// Whether a command ends there that is in no string. An address has one `&` and no blank.
+fn ends(bytes: &[u8], at: usize, found: u8) -> bool {
+    match found {
+        b';' | b'|' => true,
+        b'&' => byte(bytes, at + 1) == b'&' || is_space(byte(bytes, at + 1)) && is_blank(before(bytes, at)),
+        b'\n' => {
+            // It goes on after a backslash, in a list, and where the next line is a flag.
+            let last = run_back(bytes, at, 8, |byte| is_blank(byte) || byte == b'\r');
+            let next = run(bytes, at + 1, is_blank);
+            !matches!(before(bytes, last), b'\\' | b',' | b'`') && byte(bytes, next) != b'-'
+        }
+        _ => false,
+    }
+}
+
+/// `mysql-client`: the name of a package, and no command.
+fn is_package(bytes: &[u8], at: usize) -> bool {
+    let end = run(part(bytes, 0, at + 2 * LONGEST), at, |byte| is_word(byte) || byte == b'-');
+    part(bytes, at, end).ends_with(b"-client")
+}
