@@ -1,5 +1,5 @@
 //! Builds the automata of `src/redact/rules.rs`, so that the hook compiles no pattern: that takes it 0.2 to 100 ms.
-//! Decided in `docs/adr/0040-redaction-engine.md`.
+//! Decided in `docs/adr/0040-redaction-engine.md`. Gives the linker `hook.ld`, which says what a hook runs.
 
 use std::error::Error;
 use std::path::Path;
@@ -27,6 +27,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     list.push("]".to_owned());
     fs::write(Path::new(&folder).join("automata.rs"), list.join("\n"))?;
+    order()
+}
+
+/// Puts the code of a hook side by side (`docs/performance.md`). In the static build alone: its linkers know the script.
+fn order() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=hook.ld");
+    if env::var("CARGO_CFG_TARGET_ENV")? == "musl" {
+        let folder = env::var("CARGO_MANIFEST_DIR")?;
+        println!("cargo::rustc-link-arg-bins=-T{folder}/hook.ld");
+    }
     Ok(())
 }
 
