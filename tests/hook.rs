@@ -110,16 +110,24 @@ fn fifty_megabytes_are_taken_in_bounded_memory() {
     let mut payload = br#"{"conversationId":"big","stepIdx":3,"toolCall":{"args":{"CodeContent":""#.to_vec();
     payload.resize(50 << 20, b'x');
     payload.extend_from_slice(br#""},"name":"write_to_file"}}"#);
-    // The limit is on address space: the program, its libraries and the stack fit, the payload does not.
-    let mut limited = Command::new("sh");
-    limited.args(["-c", r#"ulimit -v 40000 && exec "$0" hook antigravity PostToolUse"#, PROGRAM]);
-    sandbox.dress(&mut limited);
-    let output = feed(limited.spawn().unwrap(), &payload);
-    assert_neutral(&output, "PostToolUse", "50 MB");
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    eventually("its span is stored", || {
-        sandbox.spans("big").iter().any(|stored| stored.span.name == "write_to_file").then_some(())
-    });
+    // On a busy machine the writer may be quiet for so long that the hook stops waiting, and counts that: then once more.
+    for given_up in 1..=5 {
+        // The limit is on address space: the program, its libraries and the stack fit, the payload does not.
+        let mut limited = Command::new("sh");
+        limited.args(["-c", r#"ulimit -v 40000 && exec "$0" hook antigravity PostToolUse"#, PROGRAM]);
+        sandbox.dress(&mut limited);
+        let output = feed(limited.spawn().unwrap(), &payload);
+        assert_neutral(&output, "PostToolUse", "50 MB");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        let stored = eventually("its span is stored, or it was cut", || {
+            let stored = sandbox.spans("big").iter().any(|stored| stored.span.name == "write_to_file");
+            (stored || sandbox.counter("payload_truncated") == given_up).then_some(stored)
+        });
+        if stored {
+            return;
+        }
+    }
+    panic!("50 MB were never read to their end");
 }
 
 #[test]
