@@ -6,8 +6,8 @@
 use fi_hook_to_otlp::redact::{CONTENT_CHARS, Raw, Shape, Text, content};
 use libfuzzer_sys::fuzz_target;
 
-/// Valid in shape; made up.
-const PLANTED: &str = concat!("gh", "p_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789");
+/// Valid in shape; made up, and in no sample that the fuzzer begins with.
+const PLANTED: &str = concat!("gh", "p_q7Zk2Wv9Xb4Rt8Lm1Pn6Hd3Jf5Gs0YcTqWe1");
 
 fn check(bytes: Vec<u8>, whole: bool, shape: Shape) -> Text {
     let text = content(&Raw::new(bytes, whole), shape);
@@ -31,8 +31,8 @@ fuzz_target!(|bytes: &[u8]| {
     let (head, tail) = around.split_at(middle);
     let around = |secret: &str| serde_json::json!({ "a": format!("{head} {secret} {tail}") }).to_string().into_bytes();
     let piece = &PLANTED[4..14];
-    // The fuzzer learns what it is compared with, and says it itself.
-    if check(around(""), true, Shape::Json).as_str().contains(piece) {
+    // The fuzzer learns what it is compared with, and says it itself, maybe where the output is cut without the token.
+    if head.contains(piece) || tail.contains(piece) || check(around(""), true, Shape::Json).as_str().contains(piece) {
         return;
     }
     let text = check(around(PLANTED), true, Shape::Json);
