@@ -107,11 +107,12 @@ fn odd_input_gets_the_same_reply_and_is_counted() {
 #[test]
 fn fifty_megabytes_are_taken_in_bounded_memory() {
     let sandbox = Sandbox::new();
-    let mut payload = br#"{"conversationId":"big","stepIdx":3,"toolCall":{"args":{"CodeContent":""#.to_vec();
-    payload.resize(50 << 20, b'x');
-    payload.extend_from_slice(br#""},"name":"write_to_file"}}"#);
     // On a busy machine the writer may be quiet for so long that the hook stops waiting, and counts that: then once more.
     for given_up in 1..=5 {
+        let head = format!(r#"{{"conversationId":"big","stepIdx":{given_up},"toolCall":{{"args":{{"CodeContent":""#);
+        let mut payload = head.into_bytes();
+        payload.resize(50 << 20, b'x');
+        payload.extend_from_slice(br#""},"name":"write_to_file"}}"#);
         // The limit is on address space: the program, its libraries and the stack fit, the payload does not.
         let mut limited = Command::new("sh");
         limited.args(["-c", r#"ulimit -v 40000 && exec "$0" hook antigravity PostToolUse"#, PROGRAM]);

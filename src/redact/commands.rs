@@ -9,7 +9,7 @@ use super::steps::look;
 pub(super) struct Takes {
     /// `-u user:password`.
     pub(super) user: u64,
-    /// What else may stand between the user and the password.
+    /// What stands between the user and the password.
     pub(super) divider: u8,
     /// `-p x` or `-px`.
     pub(super) flag: u64,
@@ -98,6 +98,7 @@ pub(super) const fn has(flags: u64, letter: u8) -> bool {
     letter.is_ascii_alphabetic() && flags & (1 << (letter & 63)) != 0
 }
 
+/// Of a command that is told no secret.
 pub(super) const NOTHING: Takes = Takes {
     user: 0,
     divider: b':',

@@ -12,12 +12,35 @@ pub(super) struct Commands {
     /// Up to where the end of the command was looked for.
     at: usize,
     /// The quote that is open there, and how many backslashes it has.
-    quote: Option<(u8, usize)>,
+    quote: Quote,
     /// The quote that stood before the first command, and so ends it.
-    outer: Option<(u8, usize)>,
-    /// What an `echo` says, and where its pipe begins.
-    said: Option<(usize, Option<usize>)>,
+    outer: Quote,
+    said: Option<Said>,
 }
+
+/// What an `echo` says.
+#[derive(Debug, Clone, Copy)]
+struct Said {
+    start: usize,
+    /// Where its pipe begins.
+    pipe: Option<usize>,
+    /// The quote that is open in it, whatever a command does that it names.
+    quote: Quote,
+}
+
+impl Said {
+    /// What goes on after the end of a command at `at`: all within quotes, else what goes through a pipe.
+    fn past(self, bytes: &[u8], at: usize) -> Option<Self> {
+        if self.quote.is_some() {
+            return Some(self);
+        }
+        let pipe = byte(bytes, at) == b'|' && byte(bytes, at + 1) != b'|';
+        pipe.then_some(Self { pipe: self.pipe.or(Some(at)), ..self })
+    }
+}
+
+/// A quote, and the backslashes before it.
+type Quote = Option<(u8, usize)>;
 
 impl Default for Commands {
     fn default() -> Self {
@@ -35,16 +58,16 @@ impl Commands {
     /// What an `echo` says whose pipe leads to `at`, as far as its begin and its pipe.
     pub(super) fn said(&mut self, bytes: &[u8], at: usize) -> Option<(usize, usize)> {
         self.advance(bytes, at);
-        let (start, pipe) = self.said?;
-        Some((start, pipe?))
+        let said = self.said?;
+        Some((said.start, said.pipe?))
     }
 
     /// What the last `echo` of a text says, as far as its begin and its pipe or the end, if what follows may be read by a
     /// command that is not seen: the text was cut.
     pub(super) fn unheard(&mut self, bytes: &[u8]) -> Option<(usize, usize)> {
         self.advance(bytes, bytes.len());
-        let (start, pipe) = self.said?;
-        Some((start, pipe.unwrap_or(bytes.len())))
+        let said = self.said?;
+        Some((said.start, said.pipe.unwrap_or(bytes.len())))
     }
 
     /// Notes the command that stands there, if one does, and says what follows it.
@@ -56,7 +79,8 @@ impl Commands {
         self.begin(bytes, at);
         self.known = self.known.and(found.takes);
         if found.takes.next == Next::Said {
-            self.said = Some((run(bytes, at + found.begin().len(), is_blank), None));
+            let start = run(bytes, at + found.begin().len(), is_blank);
+            self.said = Some(Said { start, pipe: None, quote: None });
         }
         Some(found)
     }
@@ -99,8 +123,11 @@ impl Commands {
             let found = byte(bytes, at);
             if is_quote(found) {
                 self.mark(bytes, at);
-            } else if self.quote.is_none() && ends(bytes, at, found) {
-                self.end(found == b'|' && byte(bytes, at + 1) != b'|', at);
+            } else if ends(bytes, at, found) {
+                if self.quote.is_none() {
+                    self.end();
+                }
+                self.said = self.said.and_then(|said| said.past(bytes, at));
             }
         }
         self.at = self.at.max(to);
@@ -109,33 +136,44 @@ impl Commands {
     /// Opens or closes a string.
     fn mark(&mut self, bytes: &[u8], at: usize) {
         let found = quote(bytes, at);
+        // `don't`
+        let letter = byte(bytes, at) == b'\'' && is_word(before(bytes, at)) && is_word(byte(bytes, at + 1));
+        if let Some(said) = &mut self.said {
+            said.quote = toggled(said.quote, found, letter);
+        }
         if self.quote.is_some() {
-            if self.quote == found {
-                self.quote = None;
-            }
+            self.quote = toggled(self.quote, found, letter);
             return;
         }
-        let letter = is_word(before(bytes, at)) && is_word(byte(bytes, at + 1));
         let outer = self.outer.is_some() && self.outer == found;
         // `["curl", "-u", …]`: it ends a word alone.
         let list = outer && byte(bytes, run(bytes, at + 1, is_space).min(at + 3)) == b',';
         if list {
             self.outer = None;
         } else if outer {
-            self.end(false, at);
-        } else if !letter || found.is_some_and(|(byte, _)| byte != b'\'') {
-            self.quote = found;
+            self.end();
+        } else {
+            self.quote = toggled(None, found, letter);
         }
     }
 
-    fn end(&mut self, pipe: bool, at: usize) {
-        let said = self.said.filter(|_| pipe).map(|(start, first)| (start, first.or(Some(at))));
-        *self = Self { at: self.at, said, ..Self::default() };
+    /// The command ends; what an `echo` says may go on.
+    fn end(&mut self) {
+        *self = Self { at: self.at, said: self.said, ..Self::default() };
+    }
+}
+
+/// What is open after the quote `found`, which is a letter's if it stands in a word.
+fn toggled(open: Quote, found: Quote, letter: bool) -> Quote {
+    match open {
+        Some(_) if open == found => None,
+        None if !letter => found,
+        _ => open,
     }
 }
 
 /// The quote there, and the backslashes before it.
-fn quote(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
+fn quote(bytes: &[u8], at: usize) -> Quote {
     let found = byte(bytes, at);
     is_quote(found).then(|| (found, at - run_back(bytes, at, 64, |byte| byte == b'\\')))
 }
