@@ -89,6 +89,35 @@ fn c8_a_collector_that_is_down_for_ever_leaves_the_newest_within_the_bound_and_t
 }
 
 #[test]
+fn c8_what_came_while_a_batch_was_under_way_or_the_store_was_read_is_bounded_soon() {
+    let (sandbox, receiver) = (Sandbox::new(), Receiver::start());
+    sandbox.settings(&settings(&receiver, "FI_HOOK_MAX_MB=2\n"));
+    receiver.otherwise(Reply::status(503).after(Duration::from_secs(8)));
+    let within = || size(&sandbox.state()) <= 2 * MIB;
+    let soon = |what| {
+        let begun = Instant::now();
+        // Less than the minute after which the sender looks at the bounds anyway.
+        while !within() {
+            assert!(begun.elapsed() < HANG / 2, "{what}: {} bytes", size(&sandbox.state()));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    leave(&sandbox, 0..5000);
+    sandbox.wake();
+    receiver.wait_for(1);
+    eventually("it is folded", || (fs::read_dir(sandbox.inbox()).unwrap().count() == 0).then_some(()));
+    soon("under way");
+    let reader = rusqlite::Connection::open(sandbox.profile().join("store.db")).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM spans").unwrap();
+    leave(&sandbox, 5000..9000);
+    sandbox.wake();
+    eventually("it is folded", || (fs::read_dir(sandbox.inbox()).unwrap().count() == 0).then_some(()));
+    assert!(!within(), "a reader keeps the log");
+    drop(reader);
+    soon("read");
+}
+
+#[test]
 fn c8_what_was_set_aside_goes_before_spans_that_wait() {
     let (sandbox, mut receiver) = (Sandbox::new(), Receiver::start());
     sandbox.settings(&settings(&receiver, "FI_HOOK_MAX_MB=2\n"));

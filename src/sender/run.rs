@@ -26,6 +26,8 @@ use crate::sys;
 
 /// Between two looks at age and size of what is kept.
 const BOUNDS_EVERY: Duration = Duration::from_secs(60);
+/// Between two tries to come within the bounds.
+const BOUNDS_AGAIN: Duration = Duration::from_secs(2);
 /// An agent's end is acted on this long after it was seen: events of its last moments are folded first.
 const LAST_WORDS: Duration = Duration::from_millis(150);
 /// Between two tries to clear the store's log.
@@ -197,21 +199,29 @@ impl<'a> Sender<'a> {
             fold.commit()?;
             self.flushing = false;
         }
-        // A burst of events does not wait for the minute.
-        let due = self.bounded.is_none_or(|last| last.elapsed() >= BOUNDS_EVERY)
-            || (round.files > 0 && bounds::exceeded(self.dir, &self.settings));
-        if due && self.sending.is_none() {
-            let gone = bounds::enforce(self.dir, &mut self.store, &self.settings, clocks.realtime_ns)?;
-            self.bounded = Some(Instant::now());
-            if gone > 0 {
-                self.to_clear = true;
-                self.log.line(format_args!("bounds spans={gone} given up"));
-            }
-        }
+        sleep = sleep.min(self.keep_bounds(clocks.realtime_ns)?);
         sleep = sleep.min(self.send_next(clocks.realtime_ns)?);
         // A reader, or a full disk, only postpones it.
         self.to_clear = self.to_clear && !self.store.clear_log().unwrap_or(false);
         Ok(if self.to_clear { sleep.min(CLEAR_AGAIN) } else { sleep })
+    }
+
+    /// Gives up what is too much or too old; returns when to look again. A burst does not wait for the minute, nor does what
+    /// could not go at once, since a batch was under way or a reader held the store's log.
+    fn keep_bounds(&mut self, now_ns: u64) -> Result<Duration, SendError> {
+        let due = self.bounded.is_none_or(|last| last.elapsed() >= BOUNDS_EVERY)
+            || bounds::exceeded(self.dir, &self.settings);
+        // The answer to what is under way wakes the sender.
+        if !due || self.sending.is_some() {
+            return Ok(MOST_SLEEP);
+        }
+        let gone = bounds::enforce(self.dir, &mut self.store, &self.settings, now_ns)?;
+        self.bounded = Some(Instant::now());
+        if gone > 0 {
+            self.to_clear = true;
+            self.log.line(format_args!("bounds spans={gone} given up"));
+        }
+        Ok(if bounds::exceeded(self.dir, &self.settings) { BOUNDS_AGAIN } else { MOST_SLEEP })
     }
 
     fn follow_wall_clock(&mut self, clocks: sys::Clocks, boot_id: &str) -> Result<(), SendError> {
