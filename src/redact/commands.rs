@@ -48,6 +48,17 @@ pub(super) enum Next {
     Sql,
 }
 
+impl Next {
+    /// The same, one word on.
+    pub(super) const fn one_less(self) -> Self {
+        match self {
+            Self::Word(count) => Self::Word(count.saturating_sub(1)),
+            Self::Token(count) => Self::Token(count.saturating_sub(1)),
+            other => other,
+        }
+    }
+}
+
 /// Longest begin of a command in the table.
 pub(super) const LONGEST: usize = 24;
 

@@ -26,8 +26,7 @@ pub(super) fn after(command: &Command, bytes: &[u8], at: usize, open: bool) -> F
         Next::Word(count) => nth(bytes, end, count, open),
         Next::Token(count) => {
             let (start, end) = nth(bytes, end, count, open)?;
-            let value = part(bytes, start, end);
-            (value.len() >= 8 && value.iter().any(u8::is_ascii_digit)).then_some((start, end))
+            is_token(part(bytes, start, end)).then_some((start, end))
         }
         Next::Given => {
             // `setx `, `set -gx `
@@ -37,6 +36,21 @@ pub(super) fn after(command: &Command, bytes: &[u8], at: usize, open: bool) -> F
             let prose = is_blank(byte(bytes, run(bytes, name, |byte| byte.is_ascii_lowercase())));
             if known && !prose { given(bytes, name, open) } else { None }
         }
+    }
+}
+
+fn is_token(value: &[u8]) -> bool {
+    value.len() >= 8 && value.iter().any(u8::is_ascii_digit)
+}
+
+/// What is due behind a word of a list of arguments, and whether the word is what was due before it.
+pub(super) fn element(due: Next, word: &[u8]) -> (Next, bool) {
+    match due {
+        Next::Word(_) | Next::Token(_) if word.starts_with(b"-") => (due, false),
+        Next::Word(2..) | Next::Token(2..) => (due.one_less(), false),
+        Next::Word(_) => (Next::Any, !harmless(word, Kind::Password, Place::Shell)),
+        Next::Token(_) => (Next::Any, is_token(word)),
+        _ => (Next::Any, false),
     }
 }
 

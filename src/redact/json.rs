@@ -1,9 +1,12 @@
 //! Walks through JSON as it came and writes it redacted: order, numbers and blanks stay as they were written. May not keep a
 //! tree, and may not pass on what it does not understand; decided in `docs/adr/0040-redaction-engine.md`.
 
+use super::ahead;
 use super::bytes::{byte, is_space, part, run};
+use super::commands::Next;
 use super::decode;
 use super::flags;
+use super::given;
 use super::harmless::is_reference;
 use super::line::Commands;
 use super::names::{self, Kind};
@@ -104,6 +107,29 @@ fn settled(text: &str, hits: &[Hit], form: Form, sink: &mut Sink) {
     sink.mark(Rules::around(Around::Unreadable));
 }
 
+/// What the members of an object have said about others of it.
+#[derive(Default)]
+struct Known {
+    /// `{"name": "API_KEY", "value": "…"}`
+    named: Option<Kind>,
+    /// `{"kind": "Secret", "data": {…}}`
+    is_secret: bool,
+}
+
+impl Known {
+    fn note(&mut self, key: &str, text: &str) {
+        if is_name(key) {
+            self.named = names::kind(text.as_bytes());
+        }
+        self.is_secret |= is_secret(key, text).is_some();
+    }
+}
+
+/// Whether that member makes an object a `Secret` of Kubernetes.
+fn is_secret(key: &str, text: &str) -> Option<()> {
+    (key == "kind" && text == "Secret").then_some(())
+}
+
 struct Walk<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -159,8 +185,7 @@ impl Walk<'_> {
     fn object(&mut self, depth: usize, inside: Promise) -> Result<(), Stop> {
         self.copy(self.at + 1)?;
         let mut first = true;
-        // `{"name": "API_KEY", "value": "…"}`
-        let mut named = None;
+        let mut known = Known::default();
         loop {
             self.blank();
             match self.peek()? {
@@ -180,12 +205,12 @@ impl Walk<'_> {
             }
             self.copy(self.at + 1)?;
             self.blank();
-            let kind = promised(&key).or(if is_value(&key) { named } else { None });
+            let kind = promised(&key).or_else(|| self.beside(&key, &known));
             let promise =
                 kind.map_or(inside, |kind| if inside == Promise::None { Promise::Secret(kind) } else { inside });
             let promise = if promise == Promise::Inside && tells(&key) { Promise::None } else { promise };
-            if is_name(&key) && self.peek()? == b'"' && promise == Promise::None {
-                named = names::kind(self.string(promise)?.as_bytes());
+            if self.peek()? == b'"' && promise == Promise::None {
+                known.note(&key, &self.string(promise)?);
             } else {
                 self.value(depth + 1, promise)?;
             }
@@ -193,12 +218,24 @@ impl Walk<'_> {
         }
     }
 
+    /// What is promised for the value that comes next by what stands beside it in its object.
+    fn beside(&self, key: &str, known: &Known) -> Option<Kind> {
+        let string = self.peek() == Ok(b'"');
+        if !string && matches!(key, "data" | "stringData") {
+            let secret = known.is_secret || ahead::find(self.bytes, self.at, is_secret).is_some();
+            return secret.then_some(Kind::Password);
+        }
+        let name = |key: &str, text: &str| if is_name(key) { names::kind(text.as_bytes()) } else { None };
+        let coming = || if string { ahead::find(self.bytes, self.at, name) } else { None };
+        if is_value(key) { known.named.or_else(coming) } else { None }
+    }
+
     fn list(&mut self, depth: usize, inside: Promise) -> Result<(), Stop> {
         self.copy(self.at + 1)?;
         let mut first = true;
         // `["--token", "…"]`, `["curl", "-u", "…"]`
         let mut commands = Commands::default();
-        let mut last = String::new();
+        let (mut last, mut due) = (String::new(), Next::Any);
         loop {
             self.blank();
             match self.peek()? {
@@ -211,10 +248,12 @@ impl Walk<'_> {
             if self.peek()? == b'"' {
                 let next = self.text();
                 let kind = names::kind(last.as_bytes()).filter(|_| last.starts_with("--") && !next.starts_with('-'));
-                let kind = kind.or(flags::takes(commands.of_list(), &last, &next).then_some(Kind::Password));
+                let (rest, told) = given::element(due, next.as_bytes());
+                let told = told || flags::takes(commands.of_list(), &last, &next);
+                let kind = kind.or(told.then_some(Kind::Password));
                 let promise = kind.filter(|_| inside == Promise::None).map_or(inside, Promise::Secret);
                 let word = self.string(promise)?;
-                commands.element(&last, &word);
+                due = commands.element(&last, &word).unwrap_or(rest);
                 last = word;
             } else {
                 self.value(depth + 1, inside)?;

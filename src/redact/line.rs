@@ -85,17 +85,22 @@ impl Commands {
         Some(found)
     }
 
-    /// Notes words of a list of arguments, which are one command.
-    pub(super) fn element(&mut self, before: &str, word: &str) {
+    /// Notes words of a list of arguments, which are one command, and says what follows them.
+    pub(super) fn element(&mut self, before: &str, word: &str) -> Option<Next> {
         if before.len().max(word.len()) > LONGEST {
-            return;
+            return None;
         }
+        let mut next = None;
         for words in [format!("{before} {word} "), format!("{word} ")] {
             let mut one = Self::default();
-            if one.note(words.as_bytes(), 0).is_some() {
+            if let Some(found) = one.note(words.as_bytes(), 0) {
                 self.known = self.known.and(one.known);
+                // The last of its words is this one.
+                let whole = words.len() <= found.begin().len() + 1;
+                next = next.or(Some(found.takes.next).filter(|_| whole));
             }
         }
+        next
     }
 
     /// What is known of a list of arguments.

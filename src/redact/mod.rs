@@ -55,6 +55,7 @@
 //! ```
 
 mod account;
+mod ahead;
 mod assign;
 mod bytes;
 mod commands;
