@@ -18,7 +18,7 @@ if readelf -S "$binary" | grep -q '\.symtab'; then
     exit 1
 fi
 together=$(readelf -SW "$binary" | sed -n 's/.* \.text\.hook  *PROGBITS  *[0-9a-f]*  *[0-9a-f]*  *\([0-9a-f]*\) .*/\1/p')
-if [ $((16#${together:-0})) -lt 250000 ]; then
+if [ $((16#${together:-0})) -lt 450000 ]; then
     echo "$binary: the code of a hook does not lie together: look at the patterns of hook.ld" >&2
     exit 1
 fi

@@ -94,7 +94,7 @@ fn environment() -> Vec<(String, String)> {
 fn read_file(path: &Path, named: bool) -> Option<EnvFile> {
     match open(path) {
         Ok((mut file, metadata)) => {
-            let mut read = read(&mut file, path);
+            let mut read = read(&mut file, metadata.len(), path);
             if readable_by_others(&metadata) && read.pairs.iter().any(|(name, _)| is_secret(name)) {
                 read.problems.push("other users can read its keys: chmod 600 it".to_owned());
             }
@@ -109,7 +109,7 @@ fn read_file(path: &Path, named: bool) -> Option<EnvFile> {
 /// it; else it is there without its values, so that the problem is seen.
 fn read_managed(path: &Path, owner: u32) -> Option<EnvFile> {
     match open(path) {
-        Ok((mut file, metadata)) if written_only_by(&metadata, owner) => Some(read(&mut file, path)),
+        Ok((mut file, metadata)) if written_only_by(&metadata, owner) => Some(read(&mut file, metadata.len(), path)),
         Ok(_) => {
             let why =
                 "ignored, because it must belong to root and be writable by root alone: chown root it and chmod 644 it";
@@ -137,8 +137,10 @@ fn open(path: &Path) -> std::io::Result<(File, std::fs::Metadata)> {
     Ok((file, metadata))
 }
 
-fn read(file: &mut File, path: &Path) -> EnvFile {
-    let mut bytes = Vec::new();
+/// Reads a file of about `length` bytes.
+fn read(file: &mut File, length: u64, path: &Path) -> EnvFile {
+    // Else it is read in pieces of 32 bytes at first.
+    let mut bytes = Vec::with_capacity(usize::try_from(length.min(MAX_FILE_BYTES)).unwrap_or(0) + 1);
     match file.take(MAX_FILE_BYTES).read_to_end(&mut bytes) {
         Ok(_) => EnvFile::parse(path.to_owned(), &bytes),
         Err(error) => EnvFile::unreadable(path.to_owned(), format!("cannot be read: {error}")),

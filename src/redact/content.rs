@@ -114,8 +114,8 @@ pub const CONTENT_CHARS: usize = 4096;
 /// Decodes `raw`, redacts it, and then cuts it to 4096 characters, in that order.
 #[must_use]
 pub fn content(raw: &Raw, shape: Shape) -> Text {
-    let mut sink = Sink::new(CONTENT_CHARS);
     let bytes = raw.bytes.trim_ascii();
+    let mut sink = Sink::new(CONTENT_CHARS, bytes.len());
     let ended = if bytes.is_empty() {
         Err(Stop::Cut)
     } else if bytes.starts_with(b"\"") {

@@ -59,7 +59,7 @@ pub(super) fn walk(bytes: &[u8], sink: &mut Sink, strings: usize) -> Result<(), 
 /// Writes a text that may be JSON itself, redacted. An `open` one was cut.
 pub(super) fn leaf(text: &str, open: bool, form: Form, sink: &mut Sink, strings: usize) {
     if strings > 0 && !open && check(text.as_bytes()) == Ok(()) {
-        let mut inner = Sink::new(usize::MAX);
+        let mut inner = Sink::new(usize::MAX, text.len());
         // It was checked, so all that can stop it is depth, and that it has marked.
         if walk(text.as_bytes(), &mut inner, strings - 1).is_ok() {
             let rules = inner.rules();
@@ -72,7 +72,7 @@ pub(super) fn leaf(text: &str, open: bool, form: Form, sink: &mut Sink, strings:
         && head.len() < text.len()
     {
         let hits = scan(head, true);
-        let mut left = Sink::new(sink.room() + AHEAD);
+        let mut left = Sink::new(sink.room() + AHEAD, head.len());
         left.redacted(head, &hits);
         if left.is_full() {
             settled(head, &hits, form, sink);
@@ -86,7 +86,7 @@ pub(super) fn leaf(text: &str, open: bool, form: Form, sink: &mut Sink, strings:
 /// Writes a text without what must go, and without what must go once that is gone: a mark may end what had no end before.
 fn settled(text: &str, hits: &[Hit], form: Form, sink: &mut Sink) {
     let room = sink.room().saturating_add(AHEAD);
-    let mut left = Sink::new(room);
+    let mut left = Sink::new(room, text.len());
     left.redacted(text, hits);
     // The name of an account ends nothing, unless it had a blank that did.
     let mut accounts =
@@ -97,7 +97,7 @@ fn settled(text: &str, hits: &[Hit], form: Form, sink: &mut Sink) {
             sink.note(left.rules());
             return sink.write(left.text(), form);
         }
-        let mut next = Sink::new(room);
+        let mut next = Sink::new(room, left.text().len());
         next.note(left.rules());
         next.redacted(left.text(), &hits);
         left = next;

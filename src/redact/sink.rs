@@ -26,8 +26,10 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    pub(super) const fn new(room: usize) -> Self {
-        Self { text: String::new(), room, full: false, rules: Rules::NONE }
+    /// One with room for so many characters, of which `bytes` are expected: a buffer that grows costs a hook more than what
+    /// is written to it.
+    pub(super) fn new(room: usize, bytes: usize) -> Self {
+        Self { text: String::with_capacity(bytes.min(room)), room, full: false, rules: Rules::NONE }
     }
 
     /// Whether something had no room.

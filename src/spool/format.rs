@@ -10,6 +10,10 @@ use crate::redact::Redacted;
 /// Reason of the note by which `flush` asks the sender to hurry.
 pub const FLUSH: &str = "flush_asked";
 
+/// How large most records are at most, without and with content. Buffers of pages that grow are mapped anew each time.
+const USUAL_BYTES: usize = 1 << 10;
+const CONTENT_BYTES: usize = 8 << 10;
+
 /// Version of the records this program writes.
 pub const VERSION: u32 = 1;
 
@@ -94,8 +98,11 @@ pub fn encode(entry: &Entry) -> Vec<u8> {
         },
         Entry::Note(note) => Written { v: VERSION, capture: None, origin: None, event: None, note: Some(note) },
     };
-    // Strings, numbers and maps with string keys only: this cannot fail.
-    serde_json::to_vec(&written).unwrap_or_default()
+    let content = written.event.is_some_and(|event| event.told.is_some());
+    let mut record = Vec::with_capacity(if content { CONTENT_BYTES } else { USUAL_BYTES });
+    // Strings, numbers and maps with string keys only, into memory: this cannot fail.
+    let _ = serde_json::to_writer(&mut record, &written);
+    record
 }
 
 /// Reads a record.

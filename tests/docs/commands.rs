@@ -28,6 +28,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("tests/e2e/run.sh target/x86_64-unknown-linux-musl/release/fi-hook-to-otlp", CI),
     ("COLLECTOR_BIN=$(tests/e2e/jaeger/build.sh) cargo test --locked --features e2e --test docs", CI),
     ("SOAK_SECONDS=180 cargo test --locked --features faults", CI),
+    ("CUTS=all cargo test --locked --test redaction", CI),
     ("fuzz/run.sh 60", CI),
     ("fuzz/run.sh 1200 redaction", CI),
     ("INSTA_UPDATE=always cargo test --test sessions", "changes the checkout"),

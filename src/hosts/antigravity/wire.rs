@@ -92,6 +92,10 @@ impl ContentKeeper {
         let (taken, _) = before.split_at(before.len() - after.len());
         let room = CONTENT_BYTES.saturating_sub(self.raw.len());
         let (fits, cut) = taken.split_at(room.min(taken.len()));
+        if self.raw.is_empty() {
+            // The value comes in small steps, and each time a buffer grows it is mapped anew.
+            self.raw.reserve(before.len().min(CONTENT_BYTES));
+        }
         self.raw.extend_from_slice(fits);
         self.whole &= cut.is_empty();
         if !matches!(to, Place::Member | Place::Bad) {
