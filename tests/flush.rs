@@ -8,6 +8,8 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use agy_stand_in::script::{Conversation, Script, Tool, Turn};
+use fi_hook_to_otlp::sys;
+use support::crafted::{At, post_tool, record};
 use support::receiver::{Receiver, Reply};
 use support::sandbox::{PROGRAM, Sandbox, eventually, feed};
 
@@ -94,6 +96,28 @@ fn a_sender_that_is_killed_meanwhile_is_started_again() {
     sandbox.kill_sender();
     assert_eq!(feed(flush, b"").status.code(), Some(0));
     assert!(sandbox.spans(CONVERSATION).iter().all(|stored| stored.outcome.as_deref() == Some("delivered")));
+}
+
+#[test]
+fn what_is_asked_of_a_sender_that_is_killed_is_asked_of_the_next() {
+    let (sandbox, receiver) = (Sandbox::new(), Receiver::start());
+    sandbox.settings(&settings(&receiver));
+    assert_eq!(flush(&sandbox, "30").status.code(), Some(0));
+    sandbox.kill_sender();
+    // As long as something is held back nobody is answered, and this is, until it is taken away.
+    let hour = 3_600_000_000_000;
+    let clocks = sys::clocks();
+    let at = At { realtime_ns: clocks.realtime_ns, boottime_ns: clocks.boottime_ns + hour, boot: &sys::boot_id() };
+    sandbox.leave(at, 0, &record(CONVERSATION, at, post_tool(CONVERSATION, 1)));
+    let flush = sandbox.command(&["flush"]).spawn().unwrap();
+    let log = || std::fs::read_to_string(sandbox.profile().join("sender.log")).unwrap_or_default();
+    eventually("the sender knows", || (log().matches("settings read again").count() == 2).then_some(()));
+    sandbox.kill_sender();
+    let held = std::fs::read_dir(sandbox.inbox()).unwrap().flatten().map(|file| file.path());
+    for file in held.filter(|file| std::fs::read_to_string(file).unwrap().contains(CONVERSATION)) {
+        std::fs::remove_file(file).unwrap();
+    }
+    assert_eq!(feed(flush, b"").status.code(), Some(0));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::capture::Place;
 use crate::config::{self, Settings, sources};
 use crate::spool::dir::named_time;
 use crate::spool::format::{Entry, FLUSH, Note, RecordError, decode};
-use crate::store::{FILE, FLUSH_DONE, Store, StoreError};
+use crate::store::{Store, StoreError};
 use crate::sys;
 
 /// Between two looks at the store.
@@ -30,7 +30,6 @@ pub fn run(timeout: Duration) -> anyhow::Result<()> {
     }
     let place = Place::find(&gathered, &settings)?;
     let folder = place.dir.path().to_owned();
-    let before = done(&folder)?;
     let clocks = sys::clocks();
     let note = Note { reason: FLUSH.to_owned(), event: String::new(), realtime_ns: clocks.realtime_ns };
     place.deposit(&Entry::Note(note), clocks)?;
@@ -39,10 +38,10 @@ pub fn run(timeout: Duration) -> anyhow::Result<()> {
     let left = loop {
         // Again and again: the sender may have been killed meanwhile.
         place.wake_sender()?;
-        let left = Left::look(&place, before)?;
+        let left = Left::look(&place)?;
         bar.set_length(left.all);
         bar.set_position(left.all.saturating_sub(left.spans));
-        let in_vain = left.folded && left.files == 0 && settings.destination.route().is_none();
+        let in_vain = left.folded() && settings.destination.route().is_none();
         if left.nothing() || in_vain || begun.elapsed() >= timeout {
             break left;
         }
@@ -60,24 +59,29 @@ struct Left {
     /// Spans in the store, delivered or not.
     all: u64,
     spans: u64,
+    /// In the spool, with the note that asks: it goes when all before it is folded, and what can be closed is closed.
     files: usize,
-    folded: bool,
+    /// Whether there is a store that can be read.
+    store: bool,
 }
 
 impl Left {
-    fn look(place: &Place, before: Done) -> anyhow::Result<Self> {
+    fn look(place: &Place) -> anyhow::Result<Self> {
         let files = records(&place.dir.inbox()).count();
         let folder = place.dir.path();
         // Between the two numbers the sender may add spans.
         let look = |store: Store| Ok((store.waiting()?.spans, store.span_count()?));
         let seen = tolerant(Store::open_read_only(folder).and_then(|store| store.map(look).transpose()))?;
-        let folded = done(folder)? != before;
         let (spans, all) = seen.unwrap_or_default();
-        Ok(Self { all, spans, files, folded: folded && seen.is_some() })
+        Ok(Self { all, spans, files, store: seen.is_some() })
+    }
+
+    const fn folded(&self) -> bool {
+        self.store && self.files == 0
     }
 
     const fn nothing(&self) -> bool {
-        self.folded && self.files == 0 && self.spans == 0
+        self.folded() && self.spans == 0
     }
 
     fn why(&self, settings: &Settings, folder: &Path) -> anyhow::Result<String> {
@@ -85,7 +89,7 @@ impl Left {
         if newer > 0 {
             return Ok(format!("{newer} events were recorded by a newer version of this program: update it"));
         }
-        if !self.folded || self.files > 0 {
+        if !self.folded() {
             let log = folder.join("sender.log");
             return Ok(format!("{} events are not folded yet: see {}", self.files, log.display()));
         }
@@ -119,16 +123,6 @@ fn records(inbox: &Path) -> impl Iterator<Item = PathBuf> {
 
 fn is_newer(file: &Path) -> bool {
     std::fs::read(file).is_ok_and(|bytes| matches!(decode(&bytes), Err(RecordError::Newer(_))))
-}
-
-/// Which store it is, and how often a sender has folded and closed all there was because somebody asked.
-type Done = (u64, u64);
-
-fn done(folder: &Path) -> anyhow::Result<Done> {
-    let look = |store: Store| Ok(store.counters()?.get(FLUSH_DONE).copied().unwrap_or(0));
-    let count = tolerant(Store::open_read_only(folder).and_then(|store| store.map(look).transpose()))?;
-    let store = std::fs::metadata(folder.join(FILE)).map_or(0, |file| std::os::unix::fs::MetadataExt::ino(&file));
-    Ok((store, count.unwrap_or(0)))
 }
 
 /// A store that SQLite refuses is the sender's business: it sets a damaged one aside.

@@ -36,7 +36,7 @@ pub(super) struct Round {
     pub(super) changed: HashMap<String, Conversation>,
     /// Spool files folded.
     pub(super) files: usize,
-    /// Whether somebody asked to deliver now.
+    /// Whether somebody has asked to deliver now, and waits for [`Ingest::answered`].
     pub(super) flush: bool,
     /// Whether more are ready now.
     pub(super) more: bool,
@@ -69,6 +69,9 @@ pub(super) struct Ingest {
     folded_up_to: BTreeMap<String, u64>,
     left: Left,
     left_since: Option<Instant>,
+    /// Notes of those who asked to deliver now: in the spool until they are answered, so that a sender which dies before
+    /// that leaves them to the next one.
+    asked: Vec<String>,
 }
 
 /// Names of files that stay in the spool: of a newer version, or not readable at present.
@@ -105,7 +108,8 @@ impl Ingest {
             self.left.clear();
             self.left_since = None;
         }
-        let (mut names, more) = settled_names(&dir.inbox(), &self.left);
+        let known = |name: &str| self.left.contains(name) || self.asked.iter().any(|asked| asked == name);
+        let (mut names, more) = settled_names(&dir.inbox(), known);
         let waiting = self.suspects.isolate(&mut names, around.now.realtime_ns);
         let more = waiting.more || more;
         if names.is_empty() && self.removed.is_empty() {
@@ -124,6 +128,20 @@ impl Ingest {
         round.waits = waiting.next.is_some();
         round.next = if soon { Some(Duration::ZERO) } else { next };
         Ok(round)
+    }
+
+    /// All is folded, and what can be closed is closed: whoever asked for that sees it by the note that is gone.
+    pub(super) fn answered(&mut self, dir: &ProfileDir) {
+        for name in std::mem::take(&mut self.asked) {
+            if fs::remove_file(dir.inbox().join(&name)).is_err() {
+                self.leave(name);
+            }
+        }
+    }
+
+    fn leave(&mut self, name: String) {
+        self.left.insert(name);
+        self.left_since.get_or_insert_with(Instant::now);
     }
 
     /// The files that stay in the spool, as far as is known.
@@ -190,6 +208,11 @@ impl Ingest {
         let inbox = dir.inbox();
         let mut ready = Vec::new();
         names.retain(|name| match read(&inbox, name) {
+            Ok(Entry::Note(note)) if note.reason == FLUSH => {
+                self.asked.push(name.clone());
+                round.flush = true;
+                false
+            }
             Ok(entry) => {
                 let held = held_back(&entry, around.now, around.boot_id);
                 if let Some(left) = held {
@@ -201,8 +224,7 @@ impl Ingest {
             }
             // Of a newer version: left for a newer sender. Gone: removed by hand.
             Err(Unreadable::Leave) => {
-                self.left.insert(name.clone());
-                self.left_since.get_or_insert_with(Instant::now);
+                self.leave(name.clone());
                 false
             }
             Err(Unreadable::Garbage) => {
@@ -224,10 +246,6 @@ impl Ingest {
     ) -> Result<(), SendError> {
         let captured: &Captured = match entry {
             Entry::Event(captured) => captured,
-            Entry::Note(note) if note.reason == FLUSH => {
-                round.flush = true;
-                return Ok(());
-            }
             Entry::Note(note) => {
                 fold.count(&note.reason, 1)?;
                 if note.reason == "unknown_event" {
@@ -256,16 +274,17 @@ impl Ingest {
     }
 }
 
-/// The oldest files that no earlier one can precede any more, and whether there are more than one round takes.
+/// The oldest files but the `known` ones that no earlier one can precede any more, and whether there are more than one
+/// round takes.
 ///
 /// Listed twice, since a listing that runs beside renames may miss a file: whatever is not later than the newest of the
 /// first listing was renamed before the second one began.
-fn settled_names(inbox: &Path, left: &Left) -> (Vec<String>, bool) {
+fn settled_names(inbox: &Path, known: impl Fn(&str) -> bool) -> (Vec<String>, bool) {
     let Some(newest) = list(inbox).into_iter().filter_map(|name| named_time(&name)).max() else {
         return (Vec::new(), false);
     };
     let mut names = list(inbox);
-    names.retain(|name| named_time(name).is_some_and(|time| time <= newest) && !left.contains(name));
+    names.retain(|name| named_time(name).is_some_and(|time| time <= newest) && !known(name));
     names.sort_unstable();
     let more = names.len() > MOST_FILES;
     names.truncate(MOST_FILES);

@@ -21,7 +21,7 @@ use crate::config::{self, Destination, Settings, sources};
 use crate::conversation::{Conversation, Now, Options, Output};
 use crate::export::{Answer, Exporter};
 use crate::spool::dir::ProfileDir;
-use crate::store::{Batch, DeliveryState, FLUSH_DONE, Store};
+use crate::store::{Batch, DeliveryState, Store};
 use crate::sys;
 
 /// Between two looks at age and size of what is kept.
@@ -63,8 +63,6 @@ struct Sender<'a> {
     agents: Agents,
     /// Events are held back.
     holding: bool,
-    /// Somebody waits for the word that all sessions that can be closed are closed.
-    flushing: bool,
     delivery: DeliveryState,
     sending: Option<Sending>,
     bounded: Option<Instant>,
@@ -128,7 +126,6 @@ impl<'a> Sender<'a> {
             ingest,
             agents: Agents::default(),
             holding: false,
-            flushing: false,
             sending: None,
             bounded: None,
             // A sender that was killed may have left some.
@@ -180,7 +177,6 @@ impl<'a> Sender<'a> {
         }
         self.holding = round.next.is_some();
         if round.flush {
-            self.flushing = true;
             self.reload()?;
         }
         sleep = sleep.min(round.next.unwrap_or(MOST_SLEEP));
@@ -193,11 +189,8 @@ impl<'a> Sender<'a> {
         if !round.more && !round.waits {
             sleep = sleep.min(self.close_sessions(&now, begun, &options)?);
         }
-        if self.flushing && !self.holding && !self.agents.any_gone() {
-            let fold = self.store.fold(clocks.realtime_ns)?;
-            fold.count(FLUSH_DONE, 1)?;
-            fold.commit()?;
-            self.flushing = false;
+        if !self.holding && !self.agents.any_gone() {
+            self.ingest.answered(self.dir);
         }
         sleep = sleep.min(self.keep_bounds(clocks.realtime_ns)?);
         sleep = sleep.min(self.send_next(clocks.realtime_ns)?);

@@ -21,10 +21,8 @@ pub use read::{ConversationRow, StoredSpan};
 
 /// Version of the schema this program writes.
 pub const SCHEMA_VERSION: i64 = 1;
-/// Counts how often a sender has folded and closed all there was because `flush` asked for it.
-pub const FLUSH_DONE: &str = "flush_done";
 /// The store's file in a profile's folder.
-pub const FILE: &str = "store.db";
+const FILE: &str = "store.db";
 
 /// How long a sender waits for somebody else who reads or writes.
 const PATIENCE: Duration = Duration::from_secs(5);
