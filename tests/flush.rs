@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use agy_stand_in::script::{Conversation, Script, Tool, Turn};
+use fi_hook_to_otlp::store::Store;
 use fi_hook_to_otlp::sys;
 use support::crafted::{At, post_tool, record};
 use support::receiver::{Receiver, Reply};
@@ -147,10 +148,13 @@ fn without_a_destination_or_with_another_environments_spans_it_says_so() {
     let mut hook = sandbox.command(&["hook", "antigravity", "PostToolUse"]);
     hook.env("FI_BASE_URL", other).env("FI_API_KEY", "k").env("FI_SECRET_KEY", "s");
     feed(hook.spawn().unwrap(), tool(1).as_bytes());
-    eventually("it is stored", || {
-        let profiles =
-            std::fs::read_dir(sandbox.state()).ok()?.flatten().filter(|entry| entry.path().join("store.db").exists());
-        (profiles.count() == 1).then_some(())
-    });
+    // At once, while it is in the spool, and when it is stored.
     assert_left(&flush(&sandbox, "5"), &["of profile", "environment"]);
+    eventually("it is stored", || {
+        let folders = std::fs::read_dir(sandbox.state()).ok()?.flatten().map(|entry| entry.path());
+        let stored = |folder: &std::path::Path| Store::open_read_only(folder).ok()??.waiting().ok();
+        folders.filter_map(|folder| stored(&folder)).any(|waiting| waiting.spans > 0).then_some(())
+    });
+    // With the session, which Future AGI is told of first.
+    assert_left(&flush(&sandbox, "5"), &["2 of profile", "environment"]);
 }

@@ -133,22 +133,25 @@ fn tolerant<T>(seen: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreEr
     }
 }
 
-/// Spans of other profiles can only be delivered with the settings of their environment, which are on no disk.
+/// What is in other profiles can only be delivered with the settings of their environment, which are on no disk.
 fn others(place: &Place) -> anyhow::Result<()> {
+    let others = super::profiles(&place.root).into_iter().filter(|(profile, _)| *profile != place.profile);
     let mut left = Vec::new();
-    for (profile, folder) in super::profiles(&place.root) {
-        let waiting = match Store::open_read_only(&folder) {
-            Ok(Some(store)) if profile != place.profile => store.waiting()?.spans,
+    for (profile, folder) in others {
+        // First: what is folded meanwhile is then in both rather than in neither.
+        let files = records(&folder.join("spool/new")).count() as u64;
+        let spans = match Store::open_read_only(&folder) {
+            Ok(Some(store)) => store.waiting()?.spans,
             _ => 0,
         };
-        if waiting > 0 {
-            left.push(format!("{waiting} of profile {profile}"));
+        if files + spans > 0 {
+            left.push(format!("{} of profile {profile}", files + spans));
         }
     }
     if left.is_empty() {
         return Ok(());
     }
-    bail!("spans are left: {}: run flush with the environment their agent had", left.join(", "))
+    bail!("events or spans are left: {}: run flush with the environment their agent had", left.join(", "))
 }
 
 fn bar() -> ProgressBar {
